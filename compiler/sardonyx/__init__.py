@@ -1,0 +1,1 @@
+"""Sardonyx compiles ONNX models to native code for the host CPU."""

@@ -1,0 +1,1 @@
+"""From loop IR to native code: LLVM IR text, vector math, conversions."""

@@ -1,0 +1,313 @@
+"""Translates the program to one native function: dims, checks, arena, launches.
+
+``int32 <name>_run(context, inputs, input_dims, outputs, output_dims)``: see docs/abi.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sardonyx.codegen.emitter import I64, PTR, Emitter, ModuleText, V, ltype
+from sardonyx.codegen.scalars import llvm_type
+from sardonyx.codegen.support import CHUNKS, STATUS
+from sardonyx.ir.graph import Op, Value
+from sardonyx.passes.program import Program
+from sardonyx_runtime.dims import Atom, Dim, DimLike
+
+__all__ = ["STATUS_CODES", "program_text"]
+
+# Codes of the entry point; 16 and up are faults inside kernels (kernels/faults.py).
+STATUS_CODES = {"dims": 1, "require": 2, "bind": 3, "memory": 4, "size": 5}
+
+I32 = ltype("i", 32)
+F64 = ltype("f", 64)
+_MOST_BYTES = float(1 << 62)
+
+
+class _Program:
+    def __init__(self, program: Program, module: ModuleText) -> None:
+        self.program = program
+        self.e = Emitter(module)
+        self.values: dict[Value, V] = {}
+        self.symbols: dict[str, V] = {}
+        self.dims: dict[DimLike | Atom, V] = {}
+
+    # -- dims
+
+    def dim(self, dim: DimLike) -> V:
+        """The value of a dim; every subexpression is computed once."""
+        e = self.e
+        if isinstance(dim, int):
+            return e.const(I64, dim)
+        found = self.dims.get(dim)
+        if found is None:
+            total: V | None = None
+            for monomial, coefficient in dim.terms:
+                term: V | None = None
+                for atom in monomial:
+                    value = self.atom(atom)
+                    term = value if term is None else e.imul(term, value)
+                if term is None:
+                    term = e.const(I64, coefficient)
+                elif coefficient != 1:
+                    term = e.imul(term, e.const(I64, coefficient))
+                total = term if total is None else e.iadd(total, term)
+            assert total is not None
+            found = self.dims[dim] = total
+        return found
+
+    def atom(self, atom: Atom) -> V:
+        if not atom.args:
+            return self.symbols[atom.name]
+        found = self.dims.get(atom)
+        if found is None:
+            found = self.dims[atom] = _ATOMS[atom.name](self.e, *(self.dim(a) for a in atom.args))
+        return found
+
+    def as_float(self, dim: DimLike) -> V:
+        """A dim's value in floating point, to see whether the integer one overflowed."""
+        e = self.e
+        if isinstance(dim, int):
+            return e.const(F64, float(dim))
+        total = e.const(F64, 0.0)
+        for monomial, coefficient in dim.terms:
+            term = e.const(F64, float(coefficient))
+            for atom in monomial:
+                term = e.mul(term, e.sitofp(self.atom(atom), 64))
+            total = e.add(total, term)
+        return total
+
+    def check_size(self, size: DimLike) -> None:
+        """End the run if a size in bytes is beyond what 64 bits can count."""
+        if isinstance(size, Dim):
+            e = self.e
+            huge = e.fcmp("ogt", self.as_float(size), e.const(F64, _MOST_BYTES))
+            self.fail_if(huge, STATUS_CODES["size"], 0, self.dim(size))
+
+    # -- faults
+
+    def fail_if(self, condition: V, code: int, number: int, value: V, second: V | None = None) -> None:
+        e = self.e
+        bad, good = e.new_label("bad"), e.new_label("good")
+        e.raw(f"  br i1 {condition.ref}, label %{bad}, label %{good}, !prof !0")
+        e.label(bad)
+        items = [e.const(I64, code), e.const(I64, number), value, second or e.const(I64, 0)]
+        for i, item in enumerate(items):
+            e.store(item, e.gep(I64, V(PTR, "%context"), e.const(I64, STATUS + i)))
+        e.ret(e.const(I32, code))
+        e.label(good)
+
+    def check_status(self) -> None:
+        """Return the fault a kernel has noted, if any."""
+        e = self.e
+        code = e.load(I64, e.gep(I64, V(PTR, "%context"), e.const(I64, STATUS)))
+        bad, good = e.new_label("bad"), e.new_label("good")
+        e.raw(f"  br i1 {e.icmp('ne', code, e.const(I64, 0)).ref}, label %{bad}, label %{good}, !prof !0")
+        e.label(bad)
+        e.ret(e.trunc_int(code, 32))
+        e.label(good)
+
+    # -- the function
+
+    def build(self) -> None:
+        e = self.e
+        e.store(e.const(I64, 0), e.gep(I64, V(PTR, "%context"), e.const(I64, STATUS)))
+        self.bind_inputs()
+        most = max((len(op.operands) for op in self.program.main.body.ops if op.name == "loop.launch"), default=0)
+        self.arguments = e.result(PTR, f"alloca [{most + 1} x i64], align 64")
+        for op in self.program.main.body.ops:
+            _TABLE[op.name](self, op)
+
+    def bind_inputs(self) -> None:
+        """Symbols take the sizes of the inputs; every other dim is compared with what it has to be."""
+        e = self.e
+        position = 0
+        checks: list[tuple[int, int, DimLike, V]] = []
+        for number, port in enumerate(self.program.inputs):
+            for dim in port.shape:
+                actual = e.load(I64, e.gep(I64, V(PTR, "%input_dims"), e.const(I64, position)))
+                position += 1
+                name = plain_symbol(dim)
+                if name is not None and name not in self.symbols:
+                    self.symbols[name] = actual
+                    self.fail_if(e.icmp("slt", actual, e.const(I64, 0)), STATUS_CODES["dims"], number, actual)
+                else:
+                    checks.append((number, position, dim, actual))
+        for number, _, dim, actual in checks:
+            want = self.dim(dim)
+            self.fail_if(e.icmp("ne", actual, want), STATUS_CODES["dims"], number, actual, want)
+
+    # -- ops
+
+    def put(self, op: Op, value: V) -> None:
+        self.values[op.result] = value
+
+    def dim_op(self, op: Op) -> None:
+        self.put(op, self.dim(op.attributes["value"]))
+
+    def const(self, op: Op) -> None:
+        self.put(op, self.e.const(I64, op.attributes["value"]))
+
+    def status(self, op: Op) -> None:
+        self.put(op, self.e.gep(I64, V(PTR, "%context"), self.e.const(I64, STATUS)))
+
+    def _pointer(self, array: str, number: int) -> V:
+        e = self.e
+        return e.load(PTR, e.gep(I64, V(PTR, array), e.const(I64, number)), align=8)
+
+    def input(self, op: Op) -> None:
+        self.put(op, self._pointer("%inputs", op.attributes["number"]))
+
+    def output(self, op: Op) -> None:
+        if op.attributes["late"]:
+            e, size = self.e, op.attributes["size"]
+            slot = e.gep(I64, V(PTR, "%outputs"), e.const(I64, op.attributes["number"]))
+            e.module.declare("sdx_allocate", "i32", "ptr, i64")
+            self.check_size(size)
+            code = e.call(I32, "sdx_allocate", slot, self.dim(size))
+            assert code is not None
+            self.fail_if(e.icmp("ne", code, e.const(I32, 0)), STATUS_CODES["memory"], 0, self.dim(size))
+        self.put(op, self._pointer("%outputs", op.attributes["number"]))
+
+    def weights(self, op: Op) -> None:
+        e = self.e
+        base = e.load(PTR, V(PTR, "%context"), align=8)
+        self.put(op, e.gep(ltype("i", 8), base, e.const(I64, op.attributes["offset"])))
+
+    def arena(self, op: Op) -> None:
+        e, size = self.e, op.attributes["size"]
+        pair = e.gep(I64, V(PTR, "%context"), e.const(I64, CHUNKS + 2 * op.attributes["chunk"]))
+        value = self.dim(size)
+        self.check_size(size)
+        self.e.module.declare("sdx_reserve", "i32", "ptr, i64")
+        code = e.call(I32, "sdx_reserve", pair, value)
+        assert code is not None
+        self.fail_if(e.icmp("ne", code, e.const(I32, 0)), STATUS_CODES["memory"], 0, value)
+
+    def place(self, op: Op) -> None:
+        e = self.e
+        pair = e.gep(I64, V(PTR, "%context"), e.const(I64, CHUNKS + 2 * op.attributes["chunk"]))
+        base = e.load(PTR, pair, align=8)
+        self.put(op, e.gep(ltype("i", 8), base, self.dim(op.attributes["offset"])))
+
+    def write_dims(self, op: Op) -> None:
+        e, target = self.e, self.values[op.operands[0]]
+        kind = llvm_type(op.attributes["dtype"])
+        for i, dim in enumerate(op.attributes["values"]):
+            value = self.dim(dim)
+            e.store(e.trunc_int(value, kind.bits), e.gep(kind, target, e.const(I64, i)))
+
+    def read_dims(self, op: Op) -> None:
+        e, source, dtype = self.e, self.values[op.operands[0]], op.attributes["dtype"]
+        kind = llvm_type(dtype)
+        for i, name in enumerate(op.attributes["symbols"]):
+            value = e.load(kind, e.gep(kind, source, e.const(I64, i)))
+            wide = (e.sext if dtype.kind == "signed" else e.zext)(value, 64)
+            self.symbols[name] = wide
+            low = e.icmp("slt", wide, e.const(I64, op.attributes["minimum"]))
+            self.fail_if(low, STATUS_CODES["bind"], op.attributes["node"], wide)
+
+    def require(self, op: Op) -> None:
+        e = self.e
+        left, right = self.dim(op.attributes["left"]), self.dim(op.attributes["right"])
+        bad = _RELATIONS[op.attributes["relation"]](e, left, right)
+        self.fail_if(bad, STATUS_CODES["require"], op.attributes["message"], left, right)
+
+    def copy(self, op: Op) -> None:
+        e = self.e
+        target, source, size = (self.values[o] for o in op.operands)
+        e.module.declare("llvm.memcpy.p0.p0.i64", "void", "ptr, ptr, i64, i1")
+        e.raw(f"  call void @llvm.memcpy.p0.p0.i64(ptr {target.ref}, ptr {source.ref}, i64 {size.ref}, i1 false)")
+
+    def launch(self, op: Op) -> None:
+        e, kernel = self.e, op.attributes["kernel"]
+        for i, operand in enumerate(op.operands):
+            e.store(self.values[operand], e.gep(I64, self.arguments, e.const(I64, i)), align=8)
+        e.module.declare(f"{kernel}.task", "void", "ptr, i64, i64")
+        e.module.declare("sdx_launch", "void", "ptr, ptr, ptr, i64, i64")
+        amount, cost = self.dim(op.attributes["range"]), self.dim(op.attributes["cost"])
+        e.raw(
+            f"  call void @sdx_launch(ptr %context, ptr @{kernel}.task, ptr {self.arguments.ref}, "
+            f"i64 {amount.ref}, i64 {cost.ref})"
+        )
+        if _may_fault(self.program, kernel):
+            self.check_status()
+
+    def return_(self, op: Op) -> None:
+        e = self.e
+        position = 0
+        for port in self.program.outputs:
+            for dim in port.shape:
+                e.store(self.dim(dim), e.gep(I64, V(PTR, "%output_dims"), e.const(I64, position)))
+                position += 1
+        e.ret(e.const(I32, 0))
+
+
+def _may_fault(program: Program, kernel: str) -> bool:
+    return any(a.name == "status" for a in program.kernels[kernel].arguments)
+
+
+def plain_symbol(dim: DimLike) -> str | None:
+    """The name of a dim that is one symbol alone."""
+    if isinstance(dim, int) or len(dim.terms) != 1:
+        return None
+    (monomial, coefficient) = dim.terms[0]
+    return monomial[0].name if coefficient == 1 and len(monomial) == 1 and not monomial[0].args else None
+
+
+def _floordiv(e: Emitter, a: V, b: V) -> V:
+    zero, one = e.const(I64, 0), e.const(I64, 1)
+    safe = e.select(e.icmp("eq", b, zero), one, b)
+    quotient = e._binary("sdiv", a, safe)
+    rest = e.isub(a, e.imul(quotient, safe))
+    down = e.and_(e.icmp("ne", rest, zero), e.icmp("slt", e.xor(rest, safe), zero))
+    return e.isub(quotient, e.zext(down, 64))
+
+
+def _bcast(e: Emitter, a: V, b: V) -> V:
+    return e.select(e.icmp("eq", a, e.const(I64, 1)), b, a)
+
+
+_ATOMS: dict[str, Callable[..., V]] = {
+    "floordiv": _floordiv,
+    "max": Emitter.smax,
+    "min": Emitter.smin,
+    "bcast": _bcast,
+}
+
+
+def _not_broadcast(e: Emitter, a: V, b: V) -> V:
+    one = e.const(I64, 1)
+    return e.and_(e.icmp("ne", a, b), e.and_(e.icmp("ne", a, one), e.icmp("ne", b, one)))
+
+
+_RELATIONS: dict[str, Callable[[Emitter, V, V], V]] = {
+    "equal": lambda e, a, b: e.icmp("ne", a, b),
+    "at_least": lambda e, a, b: e.icmp("slt", a, b),
+    "broadcast": _not_broadcast,
+}
+
+_TABLE: dict[str, Callable[[_Program, Op], None]] = {
+    "loop.dim": _Program.dim_op,
+    "loop.const": _Program.const,
+    "loop.status": _Program.status,
+    "loop.input": _Program.input,
+    "loop.output": _Program.output,
+    "loop.weights": _Program.weights,
+    "loop.arena": _Program.arena,
+    "loop.place": _Program.place,
+    "loop.write_dims": _Program.write_dims,
+    "loop.read_dims": _Program.read_dims,
+    "loop.require": _Program.require,
+    "loop.copy": _Program.copy,
+    "loop.launch": _Program.launch,
+    "loop.return": _Program.return_,
+}
+
+
+def program_text(program: Program, module: ModuleText, symbol: str) -> str:
+    """The LLVM text of the entry point."""
+    builder = _Program(program, module)
+    builder.build()
+    parameters = "ptr %context, ptr %inputs, ptr %input_dims, ptr %outputs, ptr %output_dims"
+    return f"define i32 @{symbol}({parameters}) nounwind {{\n{builder.e.text()}\n}}\n"

@@ -1,0 +1,91 @@
+"""Native support code, written as LLVM IR once: contexts, arena chunks, and the thread pool.
+
+A context is an array of 64-bit words; its layout is part of the ABI (docs/abi.md):
+
+====  ==================================================
+word  meaning
+====  ==================================================
+0     address of the constant blob
+1     threads a run may use
+2     status: fault code
+3     status: node or message number
+4     status: a value that explains the fault
+5     status: a second value
+6     number of arena chunks
+8+2i  address of chunk i
+9+2i  bytes of chunk i
+====  ==================================================
+"""
+
+from __future__ import annotations
+
+__all__ = ["CHUNKS", "STATUS", "THREADS", "WEIGHTS", "context_words", "support_text"]
+
+WEIGHTS, THREADS, STATUS, CHUNKS = 0, 1, 2, 8
+
+
+def context_words(chunks: int) -> int:
+    return CHUNKS + 2 * chunks
+
+
+_CONTEXT = """
+declare i32 @posix_memalign(ptr, i64, i64)
+declare ptr @calloc(i64, i64)
+declare void @free(ptr)
+
+; Makes chunk `pair` (address, bytes) at least `size` bytes long; 0, or 1 if there is no memory.
+define i32 @sdx_reserve(ptr %pair, i64 %size) nounwind {
+entry:
+  %capacity.at = getelementptr i64, ptr %pair, i64 1
+  %capacity = load i64, ptr %capacity.at
+  %enough = icmp sge i64 %capacity, %size
+  br i1 %enough, label %done, label %grow
+grow:
+  %old = load ptr, ptr %pair
+  call void @free(ptr %old)
+  store ptr null, ptr %pair
+  store i64 0, ptr %capacity.at
+  ; Vector loads may run past the end by less than one register.
+  %padded = add i64 %size, 128
+  %code = call i32 @posix_memalign(ptr %pair, i64 64, i64 %padded)
+  %failed = icmp ne i32 %code, 0
+  br i1 %failed, label %none, label %made
+none:
+  store ptr null, ptr %pair
+  ret i32 1
+made:
+  store i64 %size, ptr %capacity.at
+  br label %done
+done:
+  ret i32 0
+}
+"""
+
+_CONTEXT += """
+; Memory for an output whose size was not known at entry; the caller frees it with free().
+define i32 @sdx_allocate(ptr %slot, i64 %size) nounwind {
+  %padded = add i64 %size, 128
+  %code = call i32 @posix_memalign(ptr %slot, i64 64, i64 %padded)
+  ret i32 %code
+}
+"""
+
+
+def support_text() -> str:
+    """The LLVM text shared by all programs of a process."""
+    return _CONTEXT + _LAUNCH
+
+
+# A launch runs its kernel on the caller's thread; the pool in `pool.py` replaces it where threads help.
+_LAUNCH = """
+define void @sdx_launch(ptr %context, ptr %task, ptr %args, i64 %range, i64 %cost) nounwind {
+entry:
+  %any = icmp sgt i64 %range, 0
+  br i1 %any, label %run, label %done
+run:
+  call void %task(ptr %args, i64 0, i64 %range)
+  br label %done
+done:
+  ret void
+}
+"""

@@ -1,0 +1,239 @@
+"""Builds core ops: computes their types, and simplifies while building.
+
+``b.ge(x, y)`` makes the op ``core.ge``; any declared kind works.  Three things happen on the way:
+ops that change nothing give back their operand, exact ops of constants are folded, and integer
+arithmetic on dims (the tail of every ``Shape``) gives a ``core.dims`` op, so that shapes stay shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from sardonyx.errors import CompileError
+from sardonyx.ir.attributes import Dense
+from sardonyx.ir.declare import Trait, TypeRuleError, lookup
+from sardonyx.ir.graph import UNKNOWN, Block, Location, Op, Value
+from sardonyx.ir.types import Shape, TensorType
+from sardonyx_runtime import dtypes
+from sardonyx_runtime.dims import Dim, DimError, DimLike, broadcast_dim, symbol
+from sardonyx_runtime.dtypes import DType
+
+__all__ = ["Builder", "constant_of", "dims_in"]
+
+_FOLD_BYTES = 1 << 16  # larger results are folded only if they are no larger than what they are made of
+_SYMBOLIC_SIZE = 256  # elements up to which an integer constant takes part in dim arithmetic
+
+
+def constant_of(value: Value) -> np.ndarray[Any, Any] | None:
+    """The array of a constant; None if the value is not one."""
+    op = value.op
+    return op.attributes["value"].array if op is not None and op.name == "core.constant" else None
+
+
+def dims_in(value: Value) -> np.ndarray[Any, Any] | None:
+    """The elements of an integer tensor as an array of dims (ints and expressions), where they are known."""
+    op = value.op
+    if op is None:
+        return None
+    if op.name == "core.dims":
+        items = np.empty(len(op.attributes["values"]), dtype=object)
+        items[:] = op.attributes["values"]
+        return items.reshape(value.type.shape)
+    if op.name == "core.constant":
+        dense = op.attributes["value"]
+        if (dense.dtype.is_integer or dense.dtype is dtypes.boolean) and dense.array.size <= _SYMBOLIC_SIZE:
+            return np.asarray(dense.array.tolist(), dtype=object).reshape(dense.array.shape)
+    return None
+
+
+class Builder:
+    """Appends core ops to a block, all at the current location."""
+
+    def __init__(self, block: Block, *, opset: int = 0, location: Location = UNKNOWN) -> None:
+        self.block = block
+        self.opset = opset
+        self.location = location
+        self._fresh = 0
+        self._constants: dict[tuple[str, str], Value] = {}
+
+    def __getattr__(self, kind: str) -> Callable[..., Value]:
+        if lookup(f"core.{kind.rstrip('_')}") is None:
+            raise AttributeError(kind)
+
+        def make(*operands: Value, **attributes: Any) -> Value:
+            return self.op(f"core.{kind.rstrip('_')}", *operands, **attributes)
+
+        return make
+
+    def op(self, name: str, *operands: Value, **attributes: Any) -> Value:
+        """The result of a core op, simplified if possible; CompileError if its rule is broken."""
+        decl = lookup(name)
+        assert decl is not None, name
+        try:
+            (type_,) = decl.result_types([o.type for o in operands], attributes)
+        except (TypeRuleError, DimError) as error:
+            raise CompileError(
+                str(error), location=self.location, operands=[(o.name, o.type) for o in operands]
+            ) from error
+        if name in _UNCHANGED and operands[0].type == type_:
+            return operands[0]
+        if decl.symbolic is not None and (shaped := self._symbolic(decl, operands, attributes, type_)) is not None:
+            return shaped
+        if Trait.EXACT in decl.traits and (folded := self._fold(decl, operands, attributes, type_)) is not None:
+            return folded
+        return self.emit(name, operands, [type_], attributes).result
+
+    def emit(self, name: str, operands: Sequence[Value], types: Sequence[Any], attributes: dict[str, Any]) -> Op:
+        """Append an op as it is."""
+        return self.block.append(Op(name, operands, types, attributes, location=self.location))
+
+    def _fold(self, decl: Any, operands: Sequence[Value], attributes: dict[str, Any], type_: TensorType) -> Value | None:
+        if not operands or not type_.is_static or decl.evaluate is None:
+            return None
+        arrays = [constant_of(o) for o in operands]
+        if any(a is None for a in arrays):
+            return None
+        size = int(np.prod(type_.shape, dtype=np.int64)) * type_.dtype.itemsize  # type: ignore[arg-type]
+        if size > max(_FOLD_BYTES, sum(a.nbytes for a in arrays if a is not None)) or decl.name == "core.broadcast":
+            return None
+        if Trait.CAN_FAULT in decl.traits and type_.dtype.is_integer and (arrays[-1] == 0).any():  # type: ignore[union-attr]
+            return None  # the fault belongs to the run
+        return self.constant(decl.evaluate(attributes, *arrays), type_.dtype)
+
+    def _symbolic(
+        self, decl: Any, operands: Sequence[Value], attributes: dict[str, Any], type_: TensorType
+    ) -> Value | None:
+        if type_.rank > 1 or not (type_.dtype.is_integer or type_.dtype is dtypes.boolean):
+            return None
+        if not any(o.op is not None and o.op.name == "core.dims" for o in operands):
+            return None
+        arrays = [dims_in(o) for o in operands]
+        if any(a is None for a in arrays):
+            return None
+        result = decl.symbolic(attributes, *arrays)
+        if result is None or any(r is None for r in result.ravel()):
+            return None
+        return self.dims(result.ravel().tolist(), type_.dtype, scalar=type_.rank == 0)
+
+    def constant(self, value: Any, dtype: DType | None = None) -> Value:
+        """A constant tensor from anything NumPy takes."""
+        dense = value if isinstance(value, Dense) else Dense(np.asarray(value), dtype)
+        if dense.array.nbytes > 64:
+            return self.emit("core.constant", (), [dense.type], {"value": dense}).result
+        key = (str(dense.type), dense.key)
+        found = self._constants.get(key)
+        if found is None:
+            found = self._constants[key] = self.emit("core.constant", (), [dense.type], {"value": dense}).result
+        return found
+
+    def dims(self, values: Iterable[Any], dtype: DType = dtypes.i64, *, scalar: bool = False) -> Value:
+        """An integer tensor holding dims; a constant where all are known."""
+        items = tuple(values)
+        if not any(isinstance(v, Dim) for v in items):
+            array = np.array(items, dtype.numpy)
+            return self.constant(array.reshape(()) if scalar else array.reshape(len(items)), dtype)
+        type_ = TensorType(dtype, () if scalar else (len(items),))
+        attributes: dict[str, Any] = {"values": items, "dtype": dtype}
+        if scalar:
+            attributes["scalar"] = True
+        return self.emit("core.dims", (), [type_], attributes).result
+
+    def dims_of(self, value: Value, *, minimum: int = 0) -> tuple[DimLike, ...]:
+        """The elements of an integer tensor of rank 0 or 1 as dims.
+
+        Where they are not known at compile time they become fresh symbols, read from the tensor at run
+        time; each must then be at least ``minimum``.
+        """
+        known = dims_in(value)
+        if known is not None:
+            return tuple(known.ravel().tolist())
+        size = value.type.size
+        if not isinstance(size, int):
+            raise CompileError(
+                "an input that gives a shape has itself a symbolic length; the rank would be unknown",
+                location=self.location,
+                operands=[(value.name, value.type)],
+            )
+        names = tuple(self.fresh_symbol(value.name or "d") for _ in range(size))
+        self.emit("core.bind_dims", (value,), (), {"symbols": names, "minimum": minimum})
+        return tuple(symbol(n) for n in names)
+
+    def fresh_symbol(self, stem: str) -> str:
+        """A symbol name no other dim has."""
+        self._fresh += 1
+        return f"{stem}.{self.location.names}.{self._fresh}"
+
+    def require(self, relation: str, left: Any, right: Any, message: str) -> None:
+        """Have a relation between dims checked at run time; at once where both are known."""
+        self.emit("core.require", (), (), {"relation": relation, "left": left, "right": right, "message": message})
+
+    def full(self, value: Any, like: Value) -> Value:
+        """A scalar spread over the shape and type of another value."""
+        return self.broadcast_to(self.constant(value, like.type.dtype), like.type.shape)
+
+    def assume_shape(self, x: Value, shape: Iterable[DimLike]) -> Value:
+        """x under a shape known to be equal at run time (a `require` says so)."""
+        return self.op("core.assume", x, shape=tuple(shape))
+
+    def broadcast_to(self, x: Value, shape: Shape) -> Value:
+        """x repeated to the shape, NumPy's rule, one direction."""
+        return self.op("core.broadcast", x, shape=tuple(shape))
+
+    def broadcast(self, *values: Value) -> list[Value]:
+        """All values broadcast against each other, NumPy's rule; unlike symbols are checked at run time."""
+        shape = self.broadcast_shape(*values)
+        return [self.broadcast_to(v, shape) for v in values]
+
+    def broadcast_shape(self, *values: Value) -> Shape:
+        """The shape that all values broadcast to."""
+        result: Shape = ()
+        for value in values:
+            result = self.joint_shape(result, value.type.shape, values)
+        return result
+
+    def joint_shape(self, a: Shape, b: Shape, values: Sequence[Value] = ()) -> Shape:
+        """The shape two shapes broadcast to."""
+        rank = max(len(a), len(b))
+        a, b = (1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b)
+        dims_: list[DimLike] = []
+        for left, right in zip(a, b, strict=True):
+            try:
+                joint = broadcast_dim(left, right)
+            except DimError as error:
+                shapes = " and ".join(f"[{', '.join(map(str, v.type.shape))}]" for v in values)
+                raise CompileError(
+                    f"the shapes {shapes} do not broadcast: {error}",
+                    location=self.location,
+                    operands=[(v.name, v.type) for v in values],
+                    hint="two dims broadcast if they are equal or one of them is 1",
+                ) from error
+            if not (left == right or left == 1 or right == 1):
+                names = " and ".join(f"{v.name or '?'} {v.type.describe()}" for v in values)
+                self.require("broadcast", left, right, f"the shapes of {names} do not broadcast")
+            dims_.append(joint)
+        return tuple(dims_)
+
+    def convert(self, x: Value, to: DType, **attributes: Any) -> Value:
+        """x in another element type."""
+        return self.op("core.convert", x, to=to, **attributes)
+
+    def reshape(self, x: Value, shape: Iterable[DimLike]) -> Value:
+        return self.op("core.reshape", x, shape=tuple(shape))
+
+    def transpose(self, x: Value, permutation: Iterable[int]) -> Value:
+        permutation = tuple(permutation)
+        return x if permutation == tuple(range(len(permutation))) else self.op("core.transpose", x, permutation=permutation)
+
+    def reduce(self, kind: str, x: Value, axes: Iterable[int], *, keepdims: bool = False) -> Value:
+        """A reduction; with keepdims the reduced axes stay with extent 1."""
+        axes = tuple(sorted(axes))
+        result = self.op("core.reduce", x, kind=kind, axes=axes) if axes else x
+        if keepdims and axes:
+            result = self.reshape(result, [1 if i in axes else d for i, d in enumerate(x.type.shape)])
+        return result
+
+
+_UNCHANGED = frozenset({"core.convert", "core.broadcast", "core.reshape", "core.bitcast", "core.assume"})

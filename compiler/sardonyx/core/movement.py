@@ -1,0 +1,257 @@
+"""Core ops that only move elements: each result element is an operand element or a fill value.
+
+They have no code of their own: a consumer evaluates them by mapping its index to the operand's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sardonyx.core.rules import one_dtype, tensors
+from sardonyx.ir.declare import Trait, TypeRuleError, declare
+from sardonyx.ir.types import TensorType, Type
+from sardonyx_runtime.dims import Dim, DimError, DimLike, broadcast_dim, product
+
+__all__: list[str] = []
+
+Array = np.ndarray[Any, Any]
+M, E = Trait.MOVEMENT, Trait.EXACT
+
+
+def _constant_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    return [attributes["value"].type]
+
+
+declare(
+    "core.constant",
+    "",
+    "value",
+    infer=_constant_rule,
+    evaluate=lambda attributes: attributes["value"].array,
+    traits=[E],
+    doc="a constant tensor",
+)
+
+
+def _dims_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    values = attributes["values"]
+    shape = () if attributes.get("scalar", False) else (len(values),)
+    return [TensorType(attributes["dtype"], shape)]
+
+
+declare(
+    "core.dims",
+    "",
+    "values dtype scalar?",
+    infer=_dims_rule,
+    doc="the values of dims as an integer tensor of rank 1, or of rank 0 with `scalar`",
+)
+
+
+def _iota_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    shape = tuple(attributes["shape"])
+    if not 0 <= attributes["axis"] < len(shape):
+        raise TypeRuleError(f"iota: axis {attributes['axis']} of shape {shape}")
+    return [TensorType(attributes["dtype"], shape)]
+
+
+def _iota(attributes: Mapping[str, Any]) -> Array:
+    shape, axis = tuple(attributes["shape"]), attributes["axis"]
+    line = np.arange(shape[axis]).astype(attributes["dtype"].numpy)
+    return np.broadcast_to(line.reshape([-1 if i == axis else 1 for i in range(len(shape))]), shape)
+
+
+declare(
+    "core.iota",
+    "",
+    "shape axis dtype",
+    infer=_iota_rule,
+    evaluate=_iota,
+    traits=[E, M],
+    doc="the index along an axis",
+)
+
+
+def _broadcast_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    (x,) = tensors(types, "broadcast")
+    shape: tuple[DimLike, ...] = tuple(attributes["shape"])
+    if len(shape) < x.rank:
+        raise TypeRuleError(f"broadcast: {x.describe()} has more axes than {list(map(str, shape))}")
+    for have, want in zip(x.shape, shape[len(shape) - x.rank :], strict=True):
+        try:
+            fits = have == 1 or have == want or (isinstance(have, Dim) and broadcast_dim(have, want) == want)
+        except DimError:
+            fits = False
+        if not fits:
+            raise TypeRuleError(f"broadcast: the dim {have} of {x.describe()} does not become {want}")
+    return [TensorType(x.dtype, shape)]
+
+
+declare(
+    "core.broadcast",
+    "x",
+    "shape",
+    infer=_broadcast_rule,
+    evaluate=lambda attributes, x: np.broadcast_to(x, tuple(attributes["shape"])),
+    symbolic=lambda attributes, x: np.broadcast_to(x, tuple(attributes["shape"])),
+    traits=[E, M],
+    doc="repeat along axes of extent 1 (aligned at the last axis, as NumPy does); a symbolic dim may be 1 at run time",
+)
+
+
+def _reshape_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    (x,) = tensors(types, "reshape")
+    shape = tuple(attributes["shape"])
+    size = product(shape)
+    if isinstance(size, int) and isinstance(x.size, int) and size != x.size:
+        raise TypeRuleError(f"reshape: {x.describe()} has {x.size} elements, {list(map(str, shape))} has {size}")
+    return [TensorType(x.dtype, shape)]
+
+
+def _reshape(attributes: Mapping[str, Any], x: Array) -> Array:
+    return x.reshape(tuple(attributes["shape"]))
+
+
+declare(
+    "core.reshape",
+    "x",
+    "shape",
+    infer=_reshape_rule,
+    evaluate=_reshape,
+    symbolic=_reshape,
+    traits=[E, M],
+    doc="the same elements in the same order under another shape",
+)
+
+
+def _assume_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    (x,) = tensors(types, "assume")
+    shape = tuple(attributes["shape"])
+    if len(shape) != x.rank or any(
+        isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(shape, x.shape, strict=True)
+    ):
+        raise TypeRuleError(f"assume: {x.describe()} cannot have the shape {list(map(str, shape))}")
+    return [TensorType(x.dtype, shape)]
+
+
+declare(
+    "core.assume",
+    "x",
+    "shape",
+    infer=_assume_rule,
+    evaluate=lambda attributes, x: x,
+    symbolic=lambda attributes, x: x,
+    traits=[E, M],
+    doc="x itself; its dims are known by other names as well (a `core.require` checks that they are equal)",
+)
+
+
+def _transpose_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    (x,) = tensors(types, "transpose")
+    permutation = tuple(attributes["permutation"])
+    if sorted(permutation) != list(range(x.rank)):
+        raise TypeRuleError(f"transpose: {list(permutation)} is no permutation of the axes of {x.describe()}")
+    return [TensorType(x.dtype, tuple(x.shape[p] for p in permutation))]
+
+
+def _transpose(attributes: Mapping[str, Any], x: Array) -> Array:
+    return x.transpose(tuple(attributes["permutation"]))
+
+
+declare(
+    "core.transpose",
+    "x",
+    "permutation",
+    infer=_transpose_rule,
+    evaluate=_transpose,
+    symbolic=_transpose,
+    traits=[E, M],
+    doc="axis i of the result is axis permutation[i] of the operand",
+)
+
+
+def _slice_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    (x,) = tensors(types, "slice")
+    starts, sizes, steps = (tuple(attributes[k]) for k in ("starts", "sizes", "steps"))
+    if not len(starts) == len(sizes) == len(steps) == x.rank:
+        raise TypeRuleError(f"slice: {x.describe()} needs one start, size and step per axis")
+    if any(s == 0 for s in steps):
+        raise TypeRuleError("slice: a step is 0")
+    return [TensorType(x.dtype, sizes)]
+
+
+def _slice(attributes: Mapping[str, Any], x: Array) -> Array:
+    index = []
+    for start, size, step in zip(attributes["starts"], attributes["sizes"], attributes["steps"], strict=True):
+        end = start + size * step
+        index.append(slice(start, end if end >= 0 else None, step) if size else slice(0, 0))
+    return x[tuple(index)]
+
+
+declare(
+    "core.slice",
+    "x",
+    "starts sizes steps",
+    infer=_slice_rule,
+    evaluate=_slice,
+    symbolic=_slice,
+    traits=[E, M],
+    doc="`sizes` elements from `starts` on, every `steps`-th; negative steps run backwards; all are within the operand",
+)
+
+
+def _pad_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    x, value = tensors(types, "pad")
+    one_dtype([x, value], "pad")
+    low, high = tuple(attributes["low"]), tuple(attributes["high"])
+    if not len(low) == len(high) == x.rank or value.rank:
+        raise TypeRuleError(f"pad: {x.describe()} needs one low and high pad per axis and a rank-0 value")
+    return [TensorType(x.dtype, tuple(a + d + b for a, d, b in zip(low, x.shape, high, strict=True)))]
+
+
+declare(
+    "core.pad",
+    "x value",
+    "low high",
+    infer=_pad_rule,
+    evaluate=lambda attributes, x, value: np.pad(
+        x, list(zip(attributes["low"], attributes["high"], strict=True)), constant_values=value[()]
+    ),
+    traits=[E, M],
+    doc="`low` elements of `value` before and `high` after each axis; pads are not negative (slice crops)",
+)
+
+
+def _concat_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    parts = tensors(types, "concat")
+    if not parts:
+        raise TypeRuleError("concat: at least one operand is needed")
+    one_dtype(parts, "concat")
+    axis, first = attributes["axis"], parts[0]
+    if not 0 <= axis < first.rank:
+        raise TypeRuleError(f"concat: axis {axis} of {first.describe()}")
+    for part in parts[1:]:
+        same = part.rank == first.rank and all(
+            i == axis or a == b for i, (a, b) in enumerate(zip(part.shape, first.shape, strict=True))
+        )
+        if not same:
+            raise TypeRuleError(f"concat on axis {axis}: {first.describe()} and {part.describe()} do not fit")
+    total: DimLike = 0
+    for part in parts:
+        total = total + part.shape[axis]
+    return [TensorType(first.dtype, (*first.shape[:axis], total, *first.shape[axis + 1 :]))]
+
+
+declare(
+    "core.concat",
+    "*parts",
+    "axis",
+    infer=_concat_rule,
+    evaluate=lambda attributes, *parts: np.concatenate(parts, axis=attributes["axis"]),
+    symbolic=lambda attributes, *parts: np.concatenate(parts, axis=attributes["axis"]),
+    traits=[E, M],
+    doc="the operands one after another along an axis",
+)

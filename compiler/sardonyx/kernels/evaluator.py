@@ -1,0 +1,484 @@
+"""Evaluates core ops element by element: the value of a tensor at an index, as loop ops.
+
+This is what a core op *means* at the loop level.  Asking for a value asks its operands in turn, with
+the index mapped on the way, so broadcasts, transposes, slices and the like cost nothing but index
+arithmetic, and a group of ops becomes one loop body.  Every kernel uses it: for elementwise loops,
+the operands of reductions, the prologues and epilogues of products.
+
+16-bit floats are evaluated as f32 values that are already rounded to the type; ``raw`` gives a value as
+it is stored, so that moved NaNs keep every bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sardonyx.ir.graph import Op, Value
+from sardonyx.ir.types import Shape, VectorType
+from sardonyx.kernels import lane_index
+from sardonyx.kernels.faults import FaultKind
+from sardonyx.kernels.kernel import KernelBuilder
+from sardonyx.kernels.lane_index import LaneIndex, uniform
+from sardonyx.loop.builder import lanes_of
+from sardonyx_runtime import dtypes
+from sardonyx_runtime.dims import Dim, DimLike, product
+from sardonyx_runtime.dtypes import DType
+
+__all__ = ["Evaluator", "Source", "compute_type"]
+
+Place = tuple[LaneIndex, ...]
+
+_NO_ROUNDING = frozenset(
+    {"neg", "abs", "sign", "floor", "ceil", "trunc", "round_even", "max", "min", "copysign", "select", "rem"}
+)
+_ROUNDERS = frozenset({"floor", "ceil", "trunc", "round_even"})
+_SIGN_BIT = {"neg": "xor", "abs": "and"}
+
+
+def compute_type(dtype: DType) -> DType:
+    """The type a machine value has while it is computed with."""
+    if dtype.kind == "float" and dtype.bits < 32:
+        return dtypes.f32
+    return dtype
+
+
+@dataclass(frozen=True)
+class Source:
+    """A tensor in memory: its buffer, shape, and strides in elements (row-major unless given)."""
+
+    buffer: Value
+    shape: Shape
+    strides: Shape | None = None
+
+    def stride(self, axis: int) -> DimLike:
+        if self.strides is not None:
+            return self.strides[axis]
+        return product(self.shape[axis + 1 :])
+
+
+class Evaluator:
+    """Evaluates the values of one group.
+
+    ``sources`` are tensors in memory; ``known`` values that are already there (an accumulator, a row's
+    maximum), whatever the index.  ``lanes`` is the vector width asked for; a value that is the same in
+    every lane stays a scalar.
+    """
+
+    def __init__(self, kernel: KernelBuilder, sources: dict[Value, Source], lanes: int) -> None:
+        self.kernel = kernel
+        self.b = kernel.b
+        self.sources = sources
+        self.known: dict[Value, Value] = {}
+        self.lanes = lanes
+        self.mask: Value | None = None
+        self._memo: dict[tuple[bool, Value, Place, Value | None], Value] = {}
+
+    def forget(self) -> None:
+        """Start a new scope: nothing evaluated so far may be used again."""
+        self._memo = {}
+
+    # -- entry points
+
+    def at(self, value: Value, place: Place) -> Value:
+        """The element (one per lane) as a machine value in its compute type."""
+        return self._get(value, place, raw=False)
+
+    def raw(self, value: Value, place: Place) -> Value:
+        """The element as it is stored."""
+        return self._get(value, place, raw=True)
+
+    def _get(self, value: Value, place: Place, *, raw: bool) -> Value:
+        if value in self.known:
+            found = self.known[value]
+            return self._store_form(found, value.type.dtype) if raw else found
+        key = (raw, value, place, self.mask)
+        found_ = self._memo.get(key)
+        if found_ is None:
+            found_ = self._memo[key] = self._evaluate(value, place, raw=raw)
+        return found_
+
+    def _evaluate(self, value: Value, place: Place, *, raw: bool) -> Value:
+        dtype: DType = value.type.dtype
+        if value in self.sources:
+            stored = self.load(self.sources[value], place)
+            return stored if raw else self.widen(stored, dtype)
+        op = value.op
+        assert op is not None, f"{value} is neither computed nor in memory"
+        move = _MOVES.get(op.kind)
+        if move is not None:
+            return move(self, op, place, raw)
+        if op.kind == "select":
+            return self._select(op, place, raw)
+        if raw and dtype.is_float and dtype.bits == 16:
+            if op.kind in _ROUNDERS:
+                return self._round_stored(op, place)
+            if op.kind in _SIGN_BIT:
+                return self._sign_bit(op, place)
+        special = _SPECIAL.get(op.kind)
+        if special is not None:
+            result = special(self, op, place)
+        else:
+            result = self._apply(op, [self.at(o, place) for o in op.operands])
+        return self._store_form(result, dtype) if raw else result
+
+    # -- memory
+
+    def load(self, source: Source, place: Place) -> Value:
+        """The stored element: a scalar where all lanes read one place."""
+        b = self.b
+        address = uniform(0)
+        for axis, index in enumerate(place):
+            if isinstance(index.base, int) and index.base == 0 and index.is_uniform:
+                continue
+            part = lane_index.multiply(b, index, self.kernel.dim(source.stride(axis)), self.lanes)
+            address = lane_index.add(b, address, part, self.lanes)
+        if address.is_uniform:
+            return self._load_uniform(source, address)
+        if address.places is None and address.step == 1:
+            return b.load(source.buffer, address.base, self.lanes, self.mask)
+        return b.gather(source.buffer, lane_index.as_vector(b, address, self.lanes), self.mask)
+
+    def _load_uniform(self, source: Source, address: LaneIndex) -> Value:
+        return self.b.load(source.buffer, address.base)
+
+    def store(self, value: Value, buffer: Value, index: LaneIndex) -> None:
+        """Write stored-form lanes; a uniform value is spread."""
+        b = self.b
+        if index.is_uniform:
+            b.store(value, buffer, index.base)
+            return
+        value = b.splat(value, self.lanes)
+        if index.places is None and index.step == 1:
+            b.store(value, buffer, index.base, self.mask)
+        else:
+            b.scatter(value, buffer, lane_index.as_vector(b, index, self.lanes), self.mask)
+
+    def widen(self, stored: Value, dtype: DType) -> Value:
+        return self.b.convert(stored, compute_type(dtype))
+
+    def _store_form(self, machine: Value, dtype: DType) -> Value:
+        """A machine value, already rounded to the type, as it is stored."""
+        if machine.type.dtype is dtype:
+            return machine
+        return self.b.convert(machine, dtype, exact=True)
+
+    # -- elementwise
+
+    def _apply(self, op: Op, xs: Sequence[Value]) -> Value:
+        """One elementwise op on machine values; the result is rounded to the op's type."""
+        return self.apply(op.kind, op.operands[0].type.dtype, op.result.type.dtype, xs)
+
+    def apply(self, kind: str, source: DType, to: DType, xs: Sequence[Value]) -> Value:
+        result_type = dtypes.boolean if to is dtypes.boolean else xs[-1].type.dtype
+        result = self.b.scalar_op(kind, *xs, dtype=result_type)
+        if to.is_float and to.bits == 16 and kind not in _NO_ROUNDING:
+            return self.round(result, to)
+        return result
+
+    def round(self, x: Value, to: DType) -> Value:
+        """An f32 rounded to a 16-bit float and kept as f32; other types as they are."""
+        if not (to.is_float and to.bits == 16):
+            return x
+        return self.b.value("round", (x,), VectorType(dtypes.f32, lanes_of(x)), to=to)
+
+    def convert(self, op: Op, place: Place) -> Value:
+        """`core.convert`: rounds once, straight from the source type."""
+        b, (operand,) = self.b, op.operands
+        source, to = operand.type.dtype, op.attributes["to"]
+        x = self.at(operand, place)
+        options = {k: v for k, v in op.attributes.items() if k != "to"}
+        if compute_type(to) is to:
+            return b.convert(x, to, **options)
+        if to.bits == 16 and x.type.dtype is dtypes.f32:
+            return self.round(x, to) if source is not to else x
+        return b.convert(b.convert(x, to, **options), compute_type(to))
+
+    def bitcast(self, op: Op, place: Place) -> Value:
+        (operand,) = op.operands
+        stored = self.raw(operand, place)
+        to = op.attributes["to"]
+        cast = self.b.value("bitcast", (stored,), VectorType(to, lanes_of(stored)), to=to)
+        return self.widen(cast, to)
+
+    def divide(self, op: Op, place: Place) -> Value:
+        """div, rem, mod: an integer zero divisor is a fault of the node."""
+        x, y = (self.at(o, place) for o in op.operands)
+        if y.type.dtype.is_integer:
+            zero = self.b.const(0, y.type.dtype, lanes_of(y))
+            self.fault(op, self.b.compare("eq", y, zero), self.b.const(0, dtypes.i64), FaultKind.DIVISION_BY_ZERO)
+        return self._apply(op, [x, y])
+
+    def fault(self, op: Op, condition: Value, value: Value, kind: FaultKind) -> None:
+        """Note a fault of the op's node where the condition holds in a lane that counts."""
+        if self.mask is not None:
+            condition = self.b.scalar_op("and", *self.b.same_lanes(condition, self.mask), dtype=dtypes.boolean)
+        self.kernel.fault(op.location, condition, value, kind)
+
+    def _select(self, op: Op, place: Place, raw: bool) -> Value:
+        condition = self.at(op.operands[0], place)
+        x, y = (self._get(o, place, raw=raw) for o in op.operands[1:])
+        return self.b.scalar_op("select", condition, x, y, dtype=x.type.dtype)
+
+    def _round_stored(self, op: Op, place: Place) -> Value:
+        """floor and the like of a 16-bit float: a NaN is passed on bit by bit."""
+        b, (operand,) = self.b, op.operands
+        x, stored = self.at(operand, place), self.raw(operand, place)
+        rounded = self._store_form(b.scalar_op(op.kind, x), operand.type.dtype)
+        is_nan = b.scalar_op("is_nan", x, dtype=dtypes.boolean)
+        return b.scalar_op("select", is_nan, stored, rounded, dtype=operand.type.dtype)
+
+    def _sign_bit(self, op: Op, place: Place) -> Value:
+        b, (operand,) = self.b, op.operands
+        dtype = operand.type.dtype
+        stored = self.raw(operand, place)
+        bits = b.value("bitcast", (stored,), VectorType(dtypes.u16, lanes_of(stored)), to=dtypes.u16)
+        pattern = 0x8000 if op.kind == "neg" else 0x7FFF
+        changed = b.scalar_op(_SIGN_BIT[op.kind], bits, b.const(pattern, dtypes.u16, lanes_of(bits)))
+        return b.value("bitcast", (changed,), VectorType(dtype, lanes_of(changed)), to=dtype)
+
+    def iota(self, op: Op, place: Place) -> Value:
+        dtype = op.attributes["dtype"]
+        index = place[op.attributes["axis"]]
+        if index.is_uniform:
+            return self.b.from_index(index.base, compute_type(dtype))
+        return self.b.convert(lane_index.as_vector(self.b, index, self.lanes), compute_type(dtype))
+
+    def constant(self, op: Op, place: Place) -> Value:
+        """A constant of one element, as an immediate."""
+        dense = op.attributes["value"]
+        assert dense.array.size == 1, "larger constants are sources"
+        value = dense.array.reshape(())[()]
+        if dense.dtype.is_float:
+            return self.b.const(float(value), compute_type(dense.dtype))
+        return self.b.const(int(value), dense.dtype)
+
+    def dims(self, op: Op, place: Place) -> Value:
+        """A dim as a scalar; several are chosen from by the index."""
+        values, dtype = op.attributes["values"], op.attributes["dtype"]
+        items = [self.b.from_index(self.kernel.dim(v), dtype) for v in values]
+        if not place:
+            return items[0]
+        result = items[-1]
+        for i in reversed(range(len(items) - 1)):
+            here = lane_index.compare(self.b, "eq", place[0], i, self.lanes)
+            result = self.b.scalar_op("select", here, items[i], result, dtype=dtype)
+        return result
+
+    def under(self, condition: Value, make: Callable[[], Value], otherwise: Callable[[], Value]) -> Value:
+        """A value where the condition holds, else another; neither side reads memory that is not its own."""
+        b = self.b
+        if lanes_of(condition) == 1:
+            outer, self._memo = self._memo, {}
+            results: list[Value] = []
+
+            def inside(fn: Callable[[], Value]) -> list[Value]:
+                self._memo = {}
+                value = b.splat(fn(), self.lanes)
+                results.append(value)
+                return [value]
+
+            (chosen,) = b.if_(condition, lambda: inside(make), lambda: inside(otherwise))
+            self._memo = outer
+            return chosen
+        outer_mask = self.mask
+        both = b.scalar_op("and", condition, outer_mask, dtype=dtypes.boolean) if outer_mask is not None else condition
+        self.mask = both
+        yes = make()
+        inverse = b.scalar_op("not", condition, dtype=dtypes.boolean)
+        self.mask = (
+            b.scalar_op("and", inverse, outer_mask, dtype=dtypes.boolean) if outer_mask is not None else inverse
+        )
+        no = otherwise()
+        self.mask = outer_mask
+        return b.scalar_op("select", condition, yes, no, dtype=yes.type.dtype)
+
+
+# -- movement: the index of an operand from the index of the result
+
+
+def _broadcast(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
+    (x,) = op.operands
+    shape = op.attributes["shape"]
+    inner: list[LaneIndex] = []
+    lead = len(shape) - x.type.rank
+    for have, want, index in zip(x.type.shape, shape[lead:], place[lead:], strict=True):
+        if have == want:
+            inner.append(index)
+        elif have == 1:
+            inner.append(uniform(0))
+        else:  # a symbol that may be 1
+            inner.append(e.kernel.maybe_broadcast(index, have, want, e.lanes))
+    return e._get(x, tuple(inner), raw=raw)
+
+
+def reshape_groups(source: Shape, target: Shape) -> list[tuple[range, range]]:
+    """The finest pairs of axis ranges (source, target) with equal products, in order."""
+    groups: list[tuple[range, range]] = []
+    i = j = 0
+    while i < len(source) or j < len(target):
+        i0, j0 = i, j
+        left: DimLike = source[i] if i < len(source) else 1
+        right: DimLike = target[j] if j < len(target) else 1
+        i, j = min(i + 1, len(source)), min(j + 1, len(target))
+        while left != right:
+            if i < len(source) and (j >= len(target) or _smaller(left, right)):
+                left = left * source[i]
+                i += 1
+            elif j < len(target):
+                right = right * target[j]
+                j += 1
+            else:
+                return [*groups, (range(i0, len(source)), range(j0, len(target)))]
+        groups.append((range(i0, i), range(j0, j)))
+    return groups
+
+
+def _smaller(a: DimLike, b: DimLike) -> bool:
+    """A guess which side of a reshape has to grow next."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a < b
+    weight_a, weight_b = _weight(a), _weight(b)
+    return weight_a < weight_b
+
+
+def _weight(a: DimLike) -> tuple[int, int]:
+    if isinstance(a, Dim):
+        return max(len(m) for m, _ in a.terms), max(abs(c) for _, c in a.terms)
+    return 0, a
+
+
+def _reshape(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
+    (x,) = op.operands
+    b, lanes = e.b, e.lanes
+    source, target = x.type.shape, op.result.type.shape
+    inner: list[LaneIndex] = [uniform(0)] * len(source)
+    for have, want in reshape_groups(source, target):
+        linear = uniform(0)
+        for axis in want:
+            if target[axis] != 1:
+                linear = lane_index.multiply(b, linear, e.kernel.dim(target[axis]), lanes)
+                linear = lane_index.add(b, linear, place[axis], lanes)
+        axes = [a for a in have if source[a] != 1]
+        for position, axis in reversed(list(enumerate(axes))):
+            if position == 0:
+                inner[axis] = linear
+            else:
+                linear, inner[axis] = lane_index.divide(b, linear, e.kernel.dim(source[axis]), lanes)
+    return e._get(x, tuple(inner), raw=raw)
+
+
+def _assume(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
+    return e._get(op.operands[0], place, raw=raw)
+
+
+def _transpose(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
+    inner: list[LaneIndex] = [uniform(0)] * len(place)
+    for index, axis in zip(place, op.attributes["permutation"], strict=True):
+        inner[axis] = index
+    return e._get(op.operands[0], tuple(inner), raw=raw)
+
+
+def _slice(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
+    inner = []
+    for index, start, step in zip(place, op.attributes["starts"], op.attributes["steps"], strict=True):
+        moved = lane_index.multiply(e.b, index, step, e.lanes)
+        inner.append(lane_index.add(e.b, moved, uniform(e.kernel.dim(start)), e.lanes))
+    return e._get(op.operands[0], tuple(inner), raw=raw)
+
+
+def _all(e: Evaluator, conditions: Sequence[Value]) -> Value:
+    result = conditions[0]
+    for condition in conditions[1:]:
+        result = e.b.scalar_op("and", result, condition, dtype=dtypes.boolean)
+    return result
+
+
+def _pad(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
+    x, fill = op.operands
+    inner, scalar, vector = [], [], []
+    for index, low, high, size in zip(place, op.attributes["low"], op.attributes["high"], x.type.shape, strict=True):
+        if low == 0 and high == 0:
+            inner.append(index)
+            continue
+        moved = lane_index.add(e.b, index, uniform(e.b.isub(0, e.kernel.dim(low))), e.lanes)
+        inner.append(moved)
+        tests = [lane_index.compare(e.b, "ge", moved, 0, e.lanes)] if low != 0 else []
+        tests += [lane_index.compare(e.b, "lt", moved, e.kernel.dim(size), e.lanes)] if high != 0 else []
+        (scalar if moved.is_uniform else vector).extend(tests)
+
+    def read() -> Value:
+        return e._get(x, tuple(inner), raw=raw)
+
+    def outside() -> Value:
+        return e._get(fill, (), raw=raw)
+
+    def within_vector() -> Value:
+        return e.under(_all(e, vector), read, outside) if vector else read()
+
+    return e.under(_all(e, scalar), within_vector, outside) if scalar else within_vector()
+
+
+def _concat(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
+    axis = op.attributes["axis"]
+
+    def part(number: int, start: DimLike) -> Value:
+        operand = op.operands[number]
+        index = lane_index.add(e.b, place[axis], uniform(e.b.isub(0, e.kernel.dim(start))), e.lanes)
+        inner = (*place[:axis], index, *place[axis + 1 :])
+        if number == len(op.operands) - 1:
+            return e._get(operand, inner, raw=raw)
+        end = start + operand.type.shape[axis]
+        here = lane_index.compare(e.b, "lt", place[axis], e.kernel.dim(end), e.lanes)
+        return e.under(here, lambda: e._get(operand, inner, raw=raw), lambda: part(number + 1, end))
+
+    return part(0, 0)
+
+
+def _gather(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
+    x, indices = op.operands
+    b, axis, count = e.b, op.attributes["axis"], op.operands[1].type.rank
+    extent = e.kernel.dim(x.type.shape[axis])
+    found = b.convert(e.at(indices, place[axis : axis + count]), dtypes.i64)
+    lanes = lanes_of(found)
+    size = b.splat(b.from_index(extent, dtypes.i64), lanes)
+    zero = b.const(0, dtypes.i64, lanes)
+    moved = b.scalar_op("select", b.compare("lt", found, zero), b.scalar_op("add", found, size), found)
+    good = b.scalar_op("and", b.compare("ge", moved, zero), b.compare("lt", moved, size), dtype=dtypes.boolean)
+    e.fault(op, b.scalar_op("not", good, dtype=dtypes.boolean), found, FaultKind.INDEX_OUT_OF_RANGE)
+    safe = b.scalar_op("select", good, moved, zero)
+    index = LaneIndex(b.to_index(safe)) if lanes == 1 else LaneIndex(0, places=safe)
+    inner = (*place[:axis], index, *place[axis + count :])
+
+    def read() -> Value:
+        return e._get(x, inner, raw=raw)
+
+    if isinstance(x.type.shape[axis], int) and x.type.shape[axis] > 0:
+        return read()
+    fill = e.b.const(0, x.type.dtype if raw else compute_type(x.type.dtype))
+    return e.under(good, read, lambda: fill)
+
+
+Move = Callable[[Evaluator, Op, Place, bool], Value]
+
+_MOVES: dict[str, Move] = {
+    "broadcast": _broadcast,
+    "reshape": _reshape,
+    "assume": _assume,
+    "transpose": _transpose,
+    "slice": _slice,
+    "pad": _pad,
+    "concat": _concat,
+    "gather": _gather,
+}
+
+_SPECIAL: dict[str, Callable[[Evaluator, Op, Place], Value]] = {
+    "convert": Evaluator.convert,
+    "bitcast": Evaluator.bitcast,
+    "div": Evaluator.divide,
+    "rem": Evaluator.divide,
+    "mod": Evaluator.divide,
+    "iota": Evaluator.iota,
+    "constant": Evaluator.constant,
+    "dims": Evaluator.dims,
+}

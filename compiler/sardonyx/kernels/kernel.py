@@ -1,0 +1,121 @@
+"""The frame of a kernel: its arguments, and how dims and faults reach it.
+
+A kernel knows its extents as arguments rather than as constants (small ones excepted), so that layers
+of unlike sizes share one piece of machine code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sardonyx.ir.attributes import Dense
+from sardonyx.ir.graph import UNKNOWN, Function, Location, Value
+from sardonyx.ir.types import BufferType
+from sardonyx.kernels.faults import FaultKind
+from sardonyx.kernels.lane_index import LaneIndex, multiply
+from sardonyx.loop.builder import INDEX, Index, LoopBuilder
+from sardonyx_runtime import dtypes
+from sardonyx_runtime.dims import DimLike
+from sardonyx_runtime.dtypes import DType
+
+__all__ = ["Kernel", "KernelArgument", "KernelBuilder", "Scratch"]
+
+_BAKED = 32  # extents up to this are constants of the code
+
+
+@dataclass(frozen=True, eq=False)
+class Scratch:
+    """Temporary memory of ``size`` elements; kernels of one group that name the same object share it."""
+
+    dtype: DType
+    size: DimLike
+
+
+KernelArgument = Value | Dense | Scratch | DimLike | Location | None
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A finished kernel: the function, what to pass for each argument, and its parallel range.
+
+    ``arguments`` is parallel to the function's arguments without the last two (begin and end): a core
+    Value (its buffer), a Dense (a constant prepared at compile time, placed among the weights), a Scratch
+    (temporary memory), a dim, a Location (the node to blame for a fault) or None (the status buffer).
+    """
+
+    function: Function
+    arguments: tuple[KernelArgument, ...]
+    range: DimLike
+    cost: DimLike  # rough scalar operations of the whole range
+
+
+@dataclass
+class KernelBuilder:
+    """Collects the arguments of a kernel while its body is built."""
+
+    name: str
+    location: Location = UNKNOWN
+    b: LoopBuilder = field(init=False)
+    arguments: list[KernelArgument] = field(default_factory=list)
+    all_equal: bool = True  # which variant of a kernel with dims that may be broadcast is being built
+
+    def __post_init__(self) -> None:
+        self.b = LoopBuilder(self.name, self.location)
+        self._dims: dict[DimLike, Value] = {}
+        self.maybe: dict[tuple[DimLike, DimLike], None] = {}
+        self._status: Value | None = None
+        self.begin = Value(INDEX, self.b.function.body, 0, "begin")
+        self.end = Value(INDEX, self.b.function.body, 0, "end")
+
+    def buffer(self, tensor: Value, dtype: DType | None = None, name: str = "") -> Value:
+        """An argument for the memory of a tensor."""
+        self.arguments.append(tensor)
+        return self.b.argument(BufferType(dtype or tensor.type.dtype), name or tensor.name)
+
+    def dim(self, dim: DimLike, *, baked: int = _BAKED) -> Index:
+        """The value of a dim: small constants as they are, else an argument."""
+        if isinstance(dim, int) and -baked <= dim <= baked:
+            return dim
+        found = self._dims.get(dim)
+        if found is None:
+            self.arguments.append(dim)
+            found = self._dims[dim] = self.b.argument(INDEX, f"n{len(self._dims)}")
+        return found
+
+    def maybe_broadcast(self, index: LaneIndex, have: DimLike, want: DimLike, lanes: int) -> LaneIndex:
+        """The index along an operand's axis whose extent may turn out to be 1.
+
+        The kernel has two variants: one where no such axis is (the index stays), and one for everything
+        else, where the index is multiplied by 0 or 1.
+        """
+        self.maybe[have, want] = None
+        if self.all_equal:
+            return index
+        factor = self.b.truth(self.b.icmp("ne", self.dim(have), 1))
+        return multiply(self.b, index, factor, lanes)
+
+    def fault(self, location: Location, condition: Value, value: Value, kind: FaultKind) -> None:
+        if self._status is None:
+            self.arguments.append(None)
+            self._status = self.b.argument(BufferType(dtypes.i64), "status")
+        self.arguments.append(location)
+        node = self.b.argument(INDEX, "node")
+        self.b.emit("fault", (self._status, condition, value, node), code=int(kind))
+
+    def constant(self, dense: Dense, name: str = "weights") -> Value:
+        """An argument for a constant prepared at compile time (packed weights)."""
+        self.arguments.append(dense)
+        return self.b.argument(BufferType(dense.dtype), name)
+
+    def scratch(self, scratch: Scratch, name: str = "scratch") -> Value:
+        """An argument for temporary memory."""
+        self.arguments.append(scratch)
+        return self.b.argument(BufferType(scratch.dtype), name)
+
+    def finish(self, range: DimLike, cost: DimLike) -> Kernel:
+        """Close the function: begin and end become its last arguments."""
+        arguments = self.b.function.body.arguments
+        for value in (self.begin, self.end):
+            value.index = len(arguments)
+            arguments.append(value)
+        return Kernel(self.b.finish(), tuple(self.arguments), range, cost)

@@ -1,0 +1,99 @@
+"""Indices by lanes: where each lane of a vector reads along one axis.
+
+An index is affine in the lane number (``base + step * lane``) as long as possible, for then loads are
+consecutive or uniform; an arbitrary vector of places is the last resort.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sardonyx.ir.graph import Value
+from sardonyx.loop.builder import Index, LoopBuilder
+from sardonyx_runtime import dtypes
+
+__all__ = ["LaneIndex", "add", "as_vector", "compare", "divide", "multiply", "uniform"]
+
+
+@dataclass(frozen=True)
+class LaneIndex:
+    """``base + step * lane``, or the i64 vector ``places`` where given; base is a multiple of ``multiple``."""
+
+    base: Index
+    step: int = 0
+    places: Value | None = None
+    multiple: int = 1
+
+    @property
+    def is_uniform(self) -> bool:
+        """The same place in every lane."""
+        return self.step == 0 and self.places is None
+
+
+def uniform(base: Index) -> LaneIndex:
+    return LaneIndex(base, multiple=base if isinstance(base, int) else 1)
+
+
+def as_vector(b: LoopBuilder, index: LaneIndex, lanes: int) -> Value:
+    """The places as an i64 vector."""
+    if index.places is not None:
+        return index.places
+    base = b.splat(b.from_index(index.base, dtypes.i64), lanes)
+    if index.step == 0:
+        return base
+    offsets = b.lanes(lanes)
+    if index.step != 1:
+        offsets = b.scalar_op("mul", offsets, b.const(index.step, dtypes.i64, lanes))
+    return b.scalar_op("add", base, offsets)
+
+
+def _vector_op(b: LoopBuilder, kind: str, x: LaneIndex, y: Index, lanes: int) -> LaneIndex:
+    right = b.splat(b.from_index(y, dtypes.i64), lanes)
+    return LaneIndex(0, places=b.scalar_op(kind, as_vector(b, x, lanes), right))
+
+
+def add(b: LoopBuilder, x: LaneIndex, y: LaneIndex, lanes: int) -> LaneIndex:
+    if x.places is None and y.places is None:
+        step = x.step + y.step
+        multiple = min(_multiple(x), _multiple(y)) if step <= 1 else 1
+        return LaneIndex(b.iadd(x.base, y.base), step, multiple=multiple)
+    total = b.scalar_op("add", as_vector(b, x, lanes), as_vector(b, y, lanes))
+    return LaneIndex(0, places=total)
+
+
+def _multiple(x: LaneIndex) -> int:
+    """A power of two the base is a multiple of."""
+    if isinstance(x.base, int):
+        return x.base & -x.base if x.base else 1 << 20
+    return x.multiple
+
+
+def multiply(b: LoopBuilder, x: LaneIndex, factor: Index, lanes: int) -> LaneIndex:
+    """x times a factor; a factor known only at run time makes lanes that differ a vector."""
+    if x.places is None and (x.step == 0 or isinstance(factor, int)):
+        step = x.step * factor if isinstance(factor, int) else 0
+        known = factor & -factor if isinstance(factor, int) and factor else 1
+        return LaneIndex(b.imul(x.base, factor), step, multiple=_multiple(x) * known)
+    return _vector_op(b, "mul", x, factor, lanes)
+
+
+def divide(b: LoopBuilder, x: LaneIndex, divisor: Index, lanes: int) -> tuple[LaneIndex, LaneIndex]:
+    """Quotient and remainder.  Lanes stay consecutive where no vector can cross a multiple of the divisor."""
+    if isinstance(divisor, int) and divisor == 1:
+        return x, uniform(0)
+    if x.is_uniform:
+        return LaneIndex(b.idiv(x.base, divisor)), LaneIndex(b.imod(x.base, divisor))
+    if x.places is None and x.step == 1 and isinstance(divisor, int):
+        aligned = _multiple(x) % lanes == 0 and divisor % lanes == 0
+        if aligned:
+            rest = LaneIndex(b.imod(x.base, divisor), 1, multiple=lanes)
+            return LaneIndex(b.idiv(x.base, divisor)), rest
+    return _vector_op(b, "div", x, divisor, lanes), _vector_op(b, "rem", x, divisor, lanes)
+
+
+def compare(b: LoopBuilder, kind: str, x: LaneIndex, bound: Index, lanes: int) -> Value:
+    """A comparison with a bound: one i1, or one per lane."""
+    if x.is_uniform:
+        return b.icmp(kind, x.base, bound)
+    right = b.splat(b.from_index(bound, dtypes.i64), lanes)
+    return b.compare(kind, as_vector(b, x, lanes), right)

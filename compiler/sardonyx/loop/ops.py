@@ -1,0 +1,103 @@
+"""Declarations of the loop level's ops.
+
+A kernel is a function over buffers, indices and two last arguments ``begin`` and ``end``, the part of
+its parallel range it is to do.  Machine values are vectors (``lanes`` 1: scalars) of element types;
+16-bit floats are computed as f32 and rounded by ``loop.round``.  The program is a function of the
+same level that binds dims, places buffers and launches kernels.
+"""
+
+from __future__ import annotations
+
+from sardonyx.core import elementwise
+from sardonyx.ir.declare import Trait, declare
+
+__all__ = ["SCALAR_KINDS"]
+
+# The elementwise core kinds exist at this level under the same names, on vectors.
+SCALAR_KINDS = (*elementwise.UNARY, *elementwise.BINARY, *elementwise.COMPARE, "is_nan", "is_inf", "select")
+
+for _kind in SCALAR_KINDS:
+    declare(f"loop.{_kind}", "*xs", traits=[Trait.ELEMENTWISE], doc="the core op of this name on vectors")
+
+declare("loop.const", "", "value", doc="a constant, the same in every lane")
+declare("loop.fma", "x y z", traits=[Trait.ELEMENTWISE], doc="x * y + z, rounded once")
+declare(
+    "loop.muladd",
+    "x y z",
+    traits=[Trait.ELEMENTWISE],
+    doc="x * y + z inside sums of products: rounded once where the target has such an instruction, else twice",
+)
+declare("loop.convert", "x", "to saturate? round_mode? infinity? exact?", doc="to another element type; `exact`: no rounding is needed")
+declare("loop.bitcast", "x", "to", doc="the same bits as another element type of this width")
+declare("loop.round", "x", "to", doc="an f32 rounded to a 16-bit float, kept as f32")
+declare("loop.splat", "x", "lanes", doc="a scalar in every lane")
+declare("loop.lanes", "", "lanes", doc="0, 1, 2 ... by lanes, as i64")
+declare("loop.mask", "count", "lanes", doc="lanes whose number is below the count")
+declare("loop.reduce_lanes", "x", "kind", doc="all lanes combined into one element")
+declare("loop.extract", "x", "lane", doc="one lane")
+declare("loop.load", "buffer index mask? other?", "lanes", doc="consecutive elements from index on; masked-off lanes give `other`")
+declare("loop.store", "value buffer index mask?", traits=[Trait.EFFECT], doc="write consecutive elements")
+declare("loop.gather", "buffer indices mask?", doc="elements at the indices; masked-off lanes give 0")
+declare("loop.scatter", "value buffer indices mask?", traits=[Trait.EFFECT], doc="write elements at the indices")
+declare("loop.offset", "buffer index", doc="the buffer from an element on")
+declare("loop.address", "buffer index", doc="the address of an element as an i64 scalar")
+declare("loop.pointer", "address", doc="the buffer at an address, an i64 scalar")
+declare("loop.local", "", "dtype size", doc="a small buffer on the stack, aligned to 64 bytes")
+declare("loop.prefetch", "buffer index", traits=[Trait.EFFECT], doc="a hint that the element is read soon")
+declare(
+    "loop.for",
+    "low high step *carried",
+    "",
+    regions=1,
+    traits=[Trait.EFFECT],
+    doc="for index = low; index < high; index += step; carried values go from pass to pass",
+)
+declare("loop.if", "condition", "", regions=2, traits=[Trait.EFFECT], doc="one of two regions; their yields are the results")
+declare("loop.while", "*carried", "", regions=1, traits=[Trait.EFFECT], doc="repeat while the first value of the yield holds; carries the others")
+declare("loop.yield", "*values", traits=[Trait.TERMINATOR], doc="ends a region")
+declare(
+    "loop.fault",
+    "condition value",
+    "code",
+    traits=[Trait.EFFECT],
+    doc="if the condition holds in any lane, note a fault of this code in the status buffer",
+)
+declare("loop.return", "*values", traits=[Trait.TERMINATOR], doc="ends a function")
+
+# The program.
+declare("loop.dim", "", "value", doc="the value of a dim expression at run time")
+declare("loop.status", "", "", doc="the status buffer: code, node, value of the first fault")
+declare("loop.input", "", "number dtype", doc="the memory of a graph input")
+declare(
+    "loop.output",
+    "",
+    "number dtype size late",
+    doc="the memory of a graph output, of `size` bytes; the run allocates it if `late` (the size is not known at entry)",
+)
+declare("loop.weights", "", "offset dtype", doc="a place in the constant blob, in bytes from its start")
+declare("loop.allocate", "", "size dtype", doc="memory of `size` bytes, not placed yet")
+declare("loop.place", "", "chunk offset dtype", doc="memory at an offset in bytes of an arena chunk")
+declare("loop.arena", "", "chunk size", traits=[Trait.EFFECT], doc="make an arena chunk at least `size` bytes long")
+declare("loop.write_dims", "buffer", "values dtype", traits=[Trait.EFFECT], doc="write dims into a buffer")
+declare(
+    "loop.read_dims",
+    "buffer",
+    "symbols minimum dtype node",
+    traits=[Trait.EFFECT],
+    doc="bind symbols to the elements of a buffer; a fault if one is below `minimum`",
+)
+declare(
+    "loop.require",
+    "",
+    "relation left right message node",
+    traits=[Trait.EFFECT],
+    doc="end the run with a fault unless the relation (equal, broadcast, at_least) of two dims holds",
+)
+declare("loop.copy", "target source size", "", traits=[Trait.EFFECT], doc="copy bytes")
+declare(
+    "loop.launch",
+    "*arguments",
+    "kernel range cost",
+    traits=[Trait.EFFECT],
+    doc="run a kernel over its parallel range; `cost` (rough scalar operations) decides on threads",
+)

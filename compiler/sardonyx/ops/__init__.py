@@ -1,0 +1,8 @@
+"""What each ONNX operator means, in core ops: one file per family, one function per operator.
+
+Importing the package fills the registry.
+"""
+
+from sardonyx.ops import activation, arithmetic, bits, cast, comparison, quantize, shape, transcendental
+
+__all__ = ["activation", "arithmetic", "bits", "cast", "comparison", "quantize", "shape", "transcendental"]

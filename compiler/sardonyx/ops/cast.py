@@ -1,0 +1,96 @@
+"""Conversions between element types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sardonyx.core.builder import Builder
+from sardonyx.core.small_floats import ROUND_MODES
+from sardonyx.errors import CompileError
+from sardonyx.frontend import schemas
+from sardonyx.ir.graph import Value
+from sardonyx.ops.registry import onnx_op
+from sardonyx_runtime import dtypes
+from sardonyx_runtime.dtypes import DType
+
+__all__ = ["convert", "target_type"]
+
+_FLOAT8 = (dtypes.f8e4m3fn, dtypes.f8e4m3fnuz, dtypes.f8e5m2, dtypes.f8e5m2fnuz)
+_UNSIGNED_ZERO = (dtypes.f8e4m3fnuz, dtypes.f8e5m2fnuz)
+
+
+def target_type(op_type: str, opset: int, number: int) -> DType:
+    """The type that an attribute gives by its number; CompileError if the operator does not give it."""
+    try:
+        dtype = dtypes.by_onnx(number)
+    except KeyError:
+        raise CompileError(f"{number} is no element type of ONNX") from None
+    allowed = schemas.find(op_type, "", opset).outputs[0].types
+    if f"tensor({dtype.onnx_name})" not in allowed:
+        names = ", ".join(sorted(t.removeprefix("tensor(").removesuffix(")") for t in allowed))
+        raise CompileError(
+            f"{op_type} in opset {opset} does not give {dtype.onnx_name}", hint=f"it gives {names}"
+        )
+    return dtype
+
+
+def convert(b: Builder, x: Value, to: DType, *, saturate: int = 1, round_mode: str = "up") -> Value:
+    """x in another type by the tables of Cast; those of the model's opset where they differ."""
+    if x.type.dtype is to:
+        return x
+    if dtypes.string in (x.type.dtype, to):
+        raise CompileError(f"the conversion from {x.type.dtype.onnx_name} to {to.onnx_name} is not supported")
+    attributes: dict[str, Any] = {}
+    if to is dtypes.f8e8m0:
+        attributes["round_mode"] = round_mode
+    elif to in _UNSIGNED_ZERO and saturate and b.opset < 24:
+        attributes["infinity"] = "nan"
+    if (to is dtypes.f8e8m0 or to in _FLOAT8) and not saturate:
+        attributes["saturate"] = False
+    return b.convert(x, to, **attributes)
+
+
+def _check_round_mode(round_mode: str) -> None:
+    if round_mode not in ROUND_MODES:
+        raise CompileError(f"round_mode is {round_mode!r}; it has to be one of {', '.join(ROUND_MODES)}")
+
+
+@onnx_op("Cast", since=24)
+def cast(b: Builder, x: Value, *, to: int, saturate: int = 1, round_mode: str = "up") -> Value:
+    _check_round_mode(round_mode)
+    return convert(b, x, target_type("Cast", b.opset, to), saturate=saturate, round_mode=round_mode)
+
+
+@onnx_op("Cast", since=19, until=23)
+def cast_19(b: Builder, x: Value, *, to: int, saturate: int = 1) -> Value:
+    return cast(b, x, to=to, saturate=saturate)
+
+
+@onnx_op("Cast", since=6, until=18)
+def cast_6(b: Builder, x: Value, *, to: int) -> Value:
+    return cast(b, x, to=to)
+
+
+@onnx_op("Cast", until=5)
+def cast_1(b: Builder, x: Value, *, to: str) -> Value:
+    try:
+        dtype = dtypes.by_name(to.lower())
+    except KeyError:
+        raise CompileError(f"{to!r} is no element type of ONNX") from None
+    return cast(b, x, to=dtype.onnx)
+
+
+@onnx_op("CastLike", since=24)
+def cast_like(b: Builder, x: Value, like: Value, *, saturate: int = 1, round_mode: str = "up") -> Value:
+    _check_round_mode(round_mode)
+    return convert(b, x, like.type.dtype, saturate=saturate, round_mode=round_mode)
+
+
+@onnx_op("CastLike", since=19, until=23)
+def cast_like_19(b: Builder, x: Value, like: Value, *, saturate: int = 1) -> Value:
+    return cast_like(b, x, like, saturate=saturate)
+
+
+@onnx_op("CastLike", since=15, until=18)
+def cast_like_15(b: Builder, x: Value, like: Value) -> Value:
+    return cast_like(b, x, like)

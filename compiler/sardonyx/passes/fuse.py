@@ -1,0 +1,175 @@
+"""fuse: groups core ops into kernels.
+
+Elementwise ops and movement are pulled into the group of their users wherever that duplicates no real
+work.  A group is a ``core.fused`` op whose region is plain core IR: its meaning stays visible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sardonyx.ir.declare import Trait, has_trait
+from sardonyx.ir.graph import Block, Function, Module, Op, Value
+from sardonyx.passes.collapse import collapse_region
+
+__all__ = ["VIEWS", "Fuse", "make_group"]
+
+_FREE = frozenset({"core.dims", "core.iota"})  # cost nothing to compute again
+_HEAVY = frozenset(
+    f"core.{k}"
+    for k in (
+        "exp expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf sigmoid softplus pow mod rem div sqrt"
+    ).split()
+)
+VIEWS = frozenset({"core.reshape", "core.assume"})  # on their own they name the same memory anew
+_OUTSIDE = frozenset({"core.require", "core.bind_dims", "core.return", "core.constant"})
+
+
+@dataclass(frozen=True)
+class Fuse:
+    """Requires: core level, simplified.  Ensures: every computing op stands in a ``core.fused``.
+
+    ``max`` bounds the ops of one group.
+    """
+
+    max: int = 64
+    name: str = field(default="fuse", init=False)
+
+    def run(self, module: Module) -> bool:
+        for function in module.functions.values():
+            _Fuser(function, self.max).run()
+        return True
+
+
+def is_scalar_constant(value: Value) -> bool:
+    """A constant of one element: an immediate of the code."""
+    op = value.op
+    return op is not None and op.name == "core.constant" and op.attributes["value"].array.size == 1
+
+
+class _Fuser:
+    def __init__(self, function: Function, most: int) -> None:
+        self.function = function
+        self.most = most
+        self.group_of: dict[Op, list[Op]] = {}
+
+    def run(self) -> None:
+        body = self.function.body
+        groups: list[list[Op]] = []
+        for op in reversed(body.ops.copy()):
+            if op in self.group_of or op.name in _OUTSIDE or op.name in _FREE:
+                continue
+            if not self._fusible(op):
+                group = [op]
+                self.group_of[op] = group
+            else:
+                group = self._pull(op)
+            groups.append(group)
+        for group in reversed(groups):
+            if not all(op.name in VIEWS for op in group):
+                make_group(group, _kind(group))
+
+    def _fusible(self, op: Op) -> bool:
+        return has_trait(op, Trait.ELEMENTWISE) or has_trait(op, Trait.MOVEMENT)
+
+    def _pull(self, root: Op) -> list[Op]:
+        """The root and every producer that only this group uses."""
+        group = [root]
+        self.group_of[root] = group
+        position = 0
+        while position < len(group) and len(group) < self.most:
+            op = group[position]
+            position += 1
+            expands = op.name == "core.broadcast" and op.operands[0].type.size != op.result.type.size
+            for operand in op.operands:
+                producer = operand.op
+                if producer is None or producer in self.group_of or producer.name in _OUTSIDE | _FREE:
+                    continue
+                if not self._fusible(producer):
+                    continue
+                if any(self.group_of.get(u) is not group for u in operand.uses):
+                    continue
+                if expands and not self._cheap(producer):
+                    continue
+                group.append(producer)
+                self.group_of[producer] = group
+        order = {op: i for i, op in enumerate(self.function.body.ops)}
+        group.sort(key=order.__getitem__)
+        return group
+
+    def _cheap(self, op: Op) -> bool:
+        """Cheap enough to be computed again for every repetition of a broadcast."""
+        return has_trait(op, Trait.MOVEMENT) or (op.name not in _HEAVY and not any(
+            o.op is not None and self._fusible(o.op) and not has_trait(o.op, Trait.MOVEMENT) for o in op.operands
+        ))
+
+
+def _kind(group: list[Op]) -> str:
+    for op in group:
+        if op.name in _KINDS:
+            return _KINDS[op.name]
+    return "map"
+
+
+_KINDS = {
+    "core.reduce": "rows",
+    "core.contract": "contract",
+    "core.convolve": "convolve",
+    "core.window_reduce": "window",
+    "core.arg_reduce": "arg_reduce",
+    "core.gather": "map",
+}
+
+
+def make_group(group: list[Op], kind: str) -> Op:
+    """Replace ops of one block by a ``core.fused`` op that holds clones of them."""
+    block = group[-1].block
+    assert block is not None
+    inside = {r for op in group for r in op.results}
+    inputs: list[Value] = []
+    for op in group:
+        for operand in op.operands:
+            free = operand.op is not None and (operand.op.name in _FREE or is_scalar_constant(operand))
+            if operand not in inside and operand not in inputs and not free:
+                inputs.append(operand)
+    region = Block([i.type for i in inputs], [i.name for i in inputs])
+    inner: dict[Value, Value] = dict(zip(inputs, region.arguments, strict=True))
+
+    def local(value: Value) -> Value:
+        if value not in inner:
+            op = value.op
+            assert op is not None
+            copy = Op(op.name, [local(o) for o in op.operands], [value.type], dict(op.attributes), location=op.location)
+            copy.result.name = value.name
+            region.append(copy)
+            inner[value] = copy.result
+        return inner[value]
+
+    results: list[Value] = []
+    members = set(group)
+    for op in group:
+        operands = [local(o) for o in op.operands]
+        copy = Op(op.name, operands, [r.type for r in op.results], dict(op.attributes), location=op.location)
+        region.append(copy)
+        for old, new in zip(op.results, copy.results, strict=True):
+            new.name = old.name
+            inner[old] = new
+            if any(user not in members for user in old.uses):
+                results.append(old)
+    region.append(Op("core.yield", [inner[r] for r in results]))
+    location = group[-1].location
+    for op in group[:-1]:
+        location = location | op.location
+    fused = Op("core.fused", inputs, [r.type for r in results], {"kind": kind}, [region], location)
+    fused.block = block
+    block.ops.insert(block.ops.index(group[-1]) + 1, fused)
+    for old, new in zip(results, fused.results, strict=True):
+        new.name = old.name
+        old.replace_by(new)
+    for op in group:
+        op.drop_uses()
+        op.block = None
+    block.ops = [o for o in block.ops if o.block is block]
+    if kind == "map":
+        collapse_region(region)
+    return fused

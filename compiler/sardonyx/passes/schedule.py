@@ -1,0 +1,193 @@
+"""schedule: from fused groups to kernels and the program that launches them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sardonyx.ir.attributes import Dense
+from sardonyx.ir.graph import Function, Location, Op, Value
+from sardonyx.ir.types import BufferType, TensorType
+from sardonyx.kernels.kernel import Kernel, Scratch
+from sardonyx.kernels.select import kernels_of
+from sardonyx.kernels.target import Target
+from sardonyx.loop.builder import INDEX
+from sardonyx.loop.fingerprint import fingerprint
+from sardonyx.loop.hoist import hoist
+from sardonyx.passes.fuse import VIEWS
+from sardonyx.passes.program import Port, Program
+from sardonyx_runtime import dtypes
+from sardonyx_runtime.dims import DimLike, product, symbols_of
+
+__all__ = ["schedule"]
+
+
+def schedule(function: Function, target: Target, name: str) -> Program:
+    """The program of a fused core function."""
+    return _Scheduler(function, target, Program(name)).run()
+
+
+@dataclass
+class _Scheduler:
+    function: Function
+    target: Target
+    program: Program
+    buffers: dict[Value, Value] = field(default_factory=dict)
+    dims: dict[DimLike, Value] = field(default_factory=dict)
+    scratches: dict[Scratch, Value] = field(default_factory=dict)
+    outputs: dict[Value, int] = field(default_factory=dict)  # values computed straight into an output
+    late: set[str] = field(default_factory=set)  # symbols bound during the run
+
+    def run(self) -> Program:
+        function, program = self.function, self.program
+        defaults = function.attributes.get("defaults", {})
+        names = function.attributes.get("outputs", ())
+        for number, argument in enumerate(function.arguments):
+            kind: TensorType = argument.type
+            program.inputs.append(Port(argument.name, kind.dtype, kind.shape, defaults.get(argument.name)))
+            self.buffers[argument] = self.emit("input", (), BufferType(kind.dtype), number=number, dtype=kind.dtype)
+        results = function.results
+        for number, result in enumerate(results):
+            kind = result.type
+            program.outputs.append(Port(names[number] if names else result.name, kind.dtype, kind.shape))
+            root = self.root(result)
+            if root.op is not None and root.op.name != "core.constant":
+                self.outputs.setdefault(root, number)
+        for op in function.body.ops:
+            _OPS[op.name](self, op)
+        for number, result in enumerate(results):
+            root = self.root(result)
+            source = self.buffer(result)
+            if self.outputs.get(root) != number:
+                self.effect("copy", [self.output(number, result.type), source, self.dim(self.bytes_of(result.type))])
+        self.effect("return", ())
+        return program
+
+    # -- emission
+
+    def emit(self, kind: str, operands: Any, type_: Any, **attributes: Any) -> Value:
+        op = Op(f"loop.{kind}", operands, [type_], attributes)
+        return self.program.main.body.append(op).result
+
+    def effect(self, kind: str, operands: Any, location: Location | None = None, **attributes: Any) -> None:
+        self.program.main.body.append(Op(f"loop.{kind}", operands, (), attributes, location=location or Location()))
+
+    def dim(self, dim: DimLike) -> Value:
+        found = self.dims.get(dim)
+        if found is None:
+            found = self.dims[dim] = self.emit("dim", (), INDEX, value=dim)
+        return found
+
+    # -- memory
+
+    def root(self, value: Value) -> Value:
+        """The value whose memory a chain of views names."""
+        while value.op is not None and value.op.name in VIEWS:
+            value = value.op.operands[0]
+        return value
+
+    def bytes_of(self, kind: TensorType) -> DimLike:
+        return product(kind.shape) * kind.dtype.itemsize
+
+    def buffer(self, value: Value) -> Value:
+        root = self.root(value)
+        found = self.buffers.get(root)
+        if found is not None:
+            return found
+        op = root.op
+        if op is not None and op.name == "core.constant":
+            found = self.weights(op.attributes["value"])
+        elif op is not None and op.name == "core.dims":
+            found = self.allocate(root)
+            self.effect("write_dims", [found], values=op.attributes["values"], dtype=op.attributes["dtype"])
+        else:
+            found = self.allocate(root)
+        self.buffers[root] = found
+        return found
+
+    def weights(self, dense: Dense) -> Value:
+        offset = self.program.weights.place(dense)
+        return self.emit("weights", (), BufferType(dense.dtype), offset=offset, dtype=dense.dtype)
+
+    def allocate(self, value: Value) -> Value:
+        if value in self.outputs:
+            return self.output(self.outputs[value], value.type)
+        kind: TensorType = value.type
+        place = self.emit("allocate", (), BufferType(kind.dtype), size=self.bytes_of(kind), dtype=kind.dtype)
+        place.name = value.name
+        return place
+
+    def scratch(self, scratch: Scratch) -> Value:
+        found = self.scratches.get(scratch)
+        if found is None:
+            size = scratch.size * scratch.dtype.itemsize
+            found = self.emit("allocate", (), BufferType(scratch.dtype), size=size, dtype=scratch.dtype)
+            self.scratches[scratch] = found
+        return found
+
+    def output(self, number: int, kind: TensorType) -> Value:
+        size = self.bytes_of(kind)
+        late = bool(symbols_of(size) & self.late)
+        return self.emit("output", (), BufferType(kind.dtype), number=number, dtype=kind.dtype, size=size, late=late)
+
+    # -- ops of the core function
+
+    def nothing(self, op: Op) -> None:
+        """Constants, dims and views exist when something asks for their memory."""
+
+    def fused(self, op: Op) -> None:
+        for kernel in kernels_of(op, self.target):
+            self.launch(kernel, op)
+
+    def launch(self, kernel: Kernel, op: Op) -> None:
+        hoist(kernel.function)
+        symbol = f"k_{fingerprint(kernel.function)}"
+        if symbol not in self.program.kernels:
+            kernel.function.name = symbol
+            self.program.kernels[symbol] = kernel.function
+            self.program.node_of_kernel[symbol] = op.location
+        operands = [self.argument(a) for a in kernel.arguments]
+        attributes = {"kernel": symbol, "range": kernel.range, "cost": kernel.cost}
+        self.effect("launch", operands, op.location, **attributes)
+
+    def argument(self, argument: Any) -> Value:
+        if argument is None:
+            return self.emit("status", (), BufferType(dtypes.i64))
+        if isinstance(argument, Location):
+            return self.emit("const", (), INDEX, value=self.program.node_number(argument))
+        if isinstance(argument, Value):
+            return self.buffer(argument)
+        if isinstance(argument, Dense):
+            return self.weights(argument)
+        if isinstance(argument, Scratch):
+            return self.scratch(argument)
+        return self.dim(argument)
+
+    def require(self, op: Op) -> None:
+        number = len(self.program.messages)
+        self.program.messages.append(op.attributes["message"])
+        self.effect(
+            "require", (), op.location, relation=op.attributes["relation"], left=op.attributes["left"],
+            right=op.attributes["right"], message=number, node=self.program.node_number(op.location),
+        )
+
+    def bind_dims(self, op: Op) -> None:
+        (x,) = op.operands
+        self.late.update(op.attributes["symbols"])
+        self.effect(
+            "read_dims", [self.buffer(x)], op.location, symbols=op.attributes["symbols"], dtype=x.type.dtype,
+            minimum=op.attributes.get("minimum", 0), node=self.program.node_number(op.location),
+        )
+
+
+_OPS = {
+    "core.constant": _Scheduler.nothing,
+    "core.dims": _Scheduler.nothing,
+    "core.iota": _Scheduler.nothing,
+    "core.reshape": _Scheduler.nothing,
+    "core.assume": _Scheduler.nothing,
+    "core.return": _Scheduler.nothing,
+    "core.fused": _Scheduler.fused,
+    "core.require": _Scheduler.require,
+    "core.bind_dims": _Scheduler.bind_dims,
+}

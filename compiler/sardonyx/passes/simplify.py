@@ -1,0 +1,131 @@
+"""simplify: removes what nothing uses, merges equal ops, and applies the algebraic rules.
+
+The rules are exact: no bit of a result changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sardonyx.ir.attributes import Dense
+from sardonyx.ir.declare import Trait, has_trait
+from sardonyx.ir.graph import Block, Module, Op, Value
+
+__all__ = ["Simplify", "remove_unused"]
+
+
+def remove_unused(block: Block) -> bool:
+    """Erase ops without effect whose results are unused; whether there were any."""
+    changed = False
+    for op in reversed(block.ops.copy()):
+        keeps = has_trait(op, Trait.EFFECT) or has_trait(op, Trait.TERMINATOR)
+        if not keeps and not any(r.uses for r in op.results):
+            op.drop_uses()
+            op.block = None
+            changed = True
+    if changed:
+        block.ops = [o for o in block.ops if o.block is block]
+    return changed
+
+
+@dataclass(frozen=True)
+class Simplify:
+    """Dead code, common subexpressions, rewrite rules, until nothing changes."""
+
+    name = "simplify"
+
+    def run(self, module: Module) -> bool:
+        changed = False
+        for function in module.functions.values():
+            while _merge_equal(function.body) | _rewrite(function.body) | remove_unused(function.body):
+                changed = True
+        return changed
+
+
+def _merge_equal(block: Block) -> bool:
+    seen: dict[Any, Op] = {}
+    changed = False
+    for op in block.ops:
+        if op.regions or has_trait(op, Trait.EFFECT) or has_trait(op, Trait.TERMINATOR) or len(op.results) != 1:
+            continue
+        key = (op.name, op.operands, tuple(sorted((k, _hashable(v)) for k, v in op.attributes.items())))
+        first = seen.setdefault(key, op)
+        if first is not op and op.result.uses:
+            first.location = first.location | op.location
+            op.result.replace_by(first.result)
+            changed = True
+    return changed
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, Dense):
+        return (id(value.array), str(value.type)) if value.array.nbytes > 4096 else value
+    if isinstance(value, float):
+        return repr(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _reshape_of_reshape(op: Op) -> Value | None:
+    """reshape(reshape(x)) = reshape(x); reshape(x) to its own shape = x."""
+    (x,) = op.operands
+    if x.type == op.result.type:
+        return x
+    if x.op is not None and x.op.name == "core.reshape":
+        if x.op.operands[0].type == op.result.type:
+            return x.op.operands[0]
+        op.set_operands(x.op.operands)
+    return None
+
+
+def _transpose_of_transpose(op: Op) -> Value | None:
+    """transpose(transpose(x, p), q) = transpose(x, p[q]); the identity permutation = x."""
+    (x,) = op.operands
+    permutation = tuple(op.attributes["permutation"])
+    if permutation == tuple(range(len(permutation))):
+        return x
+    if x.op is not None and x.op.name == "core.transpose":
+        inner = x.op.attributes["permutation"]
+        joint = tuple(inner[p] for p in permutation)
+        op.set_operands(x.op.operands)
+        op.attributes = {"permutation": joint}
+        return x.op.operands[0] if joint == tuple(range(len(joint))) else None
+    return None
+
+
+def _broadcast_of_broadcast(op: Op) -> Value | None:
+    """broadcast(broadcast(x)) = broadcast(x)."""
+    (x,) = op.operands
+    if x.op is not None and x.op.name == "core.broadcast":
+        op.set_operands(x.op.operands)
+    return None
+
+
+def _idempotent(op: Op) -> Value | None:
+    """f(f(x)) = f(x) for floor, abs, sign and the like."""
+    (x,) = op.operands[:1]
+    return x if x.op is not None and x.op.name == op.name else None
+
+
+_RULES: dict[str, Callable[[Op], Value | None]] = {
+    "core.reshape": _reshape_of_reshape,
+    "core.transpose": _transpose_of_transpose,
+    "core.broadcast": _broadcast_of_broadcast,
+}
+
+
+def _rewrite(block: Block) -> bool:
+    changed = False
+    for op in block.ops:
+        rule = _RULES.get(op.name) or (_idempotent if has_trait(op, Trait.IDEMPOTENT) else None)
+        if rule is None or not op.result.uses:
+            continue
+        before = op.operands
+        replacement = rule(op)
+        if replacement is not None:
+            if replacement.op is not None:
+                replacement.op.location = replacement.op.location | op.location
+            op.result.replace_by(replacement)
+        changed |= replacement is not None or op.operands != before
+    return changed

@@ -1,0 +1,1 @@
+"""Target machines: what they can do, and LLVM's machine for them."""

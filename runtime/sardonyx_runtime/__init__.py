@@ -1,0 +1,1 @@
+"""Loads and runs compiled models; needs numpy and ml_dtypes only."""
