@@ -7,26 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from sardonyx import core, loop
 from sardonyx.codegen.compile import compile_text, kernel_text, support_object, whole_program_text
 from sardonyx.codegen.jit import JitLibrary
 from sardonyx.frontend import import_model, load_model
 from sardonyx.ir.graph import Module
 from sardonyx.kernels.target import Target
-from sardonyx.passes.fuse import Fuse
-from sardonyx.passes.lower import LowerToCore
-from sardonyx.passes.plan_memory import plan_memory
 from sardonyx.passes.program import Port, Program
-from sardonyx.passes.schedule import schedule
-from sardonyx.passes.simplify import Simplify
+from sardonyx.pipeline import run_passes, to_program
 from sardonyx.targets.host import host_target
 from sardonyx_runtime.native import NativeModel
 from sardonyx_runtime.signature import Argument, Signature
 
 __all__ = ["CompiledModel", "compile"]
-
-assert core.__all__ and loop.__all__  # the imports declare the ops
-
 
 class CompiledModel(NativeModel):
     """A model compiled for this process."""
@@ -44,11 +36,10 @@ def compile(model: Any, *, threads: int | None = None) -> CompiledModel:
 
 
 def compile_module(module: Module, *, threads: int | None = None) -> CompiledModel:
+    """Compile a module of the onnx level (it is consumed)."""
     target = host_target()
-    for one in (LowerToCore(), Simplify(), Fuse()):
-        one.run(module)
-    program = schedule(module.main, target, "model")
-    plan = plan_memory(program)
+    run_passes(module)
+    program, plan = to_program(module, target)
     return build(program, len(plan.chunks), target, threads)
 
 

@@ -105,9 +105,7 @@ def samples(dtype: DType) -> Array:
     noise = rng.integers(0, 1 << (dtype.bits - 1), 30_000, np.int64).astype(unsigned).view(dtype.numpy)
     ties = np.concatenate([tie_points(t) for t in REAL if t.is_float and t.bits <= 16])
     near = ties.astype(dtype.numpy)
-    near = np.concatenate([near, np.nextafter(near, np.inf), np.nextafter(near, -np.inf)]).astype(
-        dtype.numpy
-    )
+    near = np.concatenate([near, np.nextafter(near, np.inf), np.nextafter(near, -np.inf)]).astype(dtype.numpy)
     limits = [2.0**k + d for k in (7, 8, 15, 16, 31, 32, 63, 64) for d in (-1.5, -1, -0.5, 0, 0.5, 1)]
     special = [
         0.0,
@@ -176,7 +174,7 @@ def test_rules_out_of_range(jit: Any, to: DType, saturate: bool, infinity: str) 
 def test_widening_every_pattern(jit: Any, source: DType) -> None:
     x = patterns(source)
     for to in (dtypes.f32, dtypes.f64):
-            expected = x.astype(np.float32).astype(to.numpy)
+        expected = x.astype(np.float32).astype(to.numpy)
     assert_same(run(jit, x, to), expected, x)
 
 

@@ -56,6 +56,7 @@ class Builder:
         self.block = block
         self.opset = opset
         self.location = location
+        self.outputs = 1  # how many outputs of the node at hand are wanted
         self._fresh = 0
         self._constants: dict[tuple[str, str], Value] = {}
 

@@ -2,102 +2,174 @@
 
 Each node's function in ``ops/`` builds core ops; building them computes types and symbolic shapes, so
 this pass is the shape inference as well.  Type constraints are checked against the schema first.
+Calls of model-local functions are inlined, and so are ONNX's own function bodies for operators that
+have no function of ours: a body needs the operands' types, which are known only here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sardonyx import ops
 from sardonyx.core.builder import Builder
 from sardonyx.errors import CompileError, at_node
-from sardonyx.frontend import schemas
-from sardonyx.ir.graph import Block, Function, Module, Op, Value
-from sardonyx.ir.types import NoneType, UnrankedType
+from sardonyx.frontend import import_function, schema_function, schemas
+from sardonyx.frontend.references import AttributeReference
+from sardonyx.ir.graph import UNKNOWN, Block, Function, Location, Module, Op, Value
+from sardonyx.ir.types import NoneType, TensorType
 from sardonyx.ops import registry
 
-__all__ = ["LowerToCore"]
+__all__ = ["LowerToCore", "is_supported"]
 
-assert ops.__all__  # the import fills the registry
+_DEEPEST = 64  # calls within calls
 
 
 @dataclass(frozen=True)
 class LowerToCore:
-    """Replace every ``onnx`` op by core ops.  Requires: no calls of model functions left (legalise)."""
+    """Replace every ``onnx`` op by core ops.  Requires the onnx level; ensures typed core ops only."""
 
-    name = "lower"
+    name: str = field(default="lower", init=False)
 
     def run(self, module: Module) -> bool:
-        main = module.main
-        module.functions = {}
-        module.add(_lower_function(main))
+        source = module.main
+        lowering = _Lowering(module.functions, Builder(Block()))
+        module.functions = {source.name: lowering.main(source)}
         return True
 
 
-def _lower_function(source: Function) -> Function:
-    body = Block()
-    values: dict[Value, Value] = {}
-    for argument in source.arguments:
-        if isinstance(argument.type, UnrankedType):
+def is_supported(op_type: str, domain: str, opset: int) -> str:
+    """How an operator is supported at an opset: ``direct``, ``function`` (by ONNX's body) or empty."""
+    if registry.find(op_type, domain, opset) is not None:
+        return "direct"
+    schema = schemas.raw(op_type, domain, opset)
+    if any(v <= opset for v in schema.function_opset_versions):
+        return "function"
+    return ""
+
+
+@dataclass
+class _Lowering:
+    functions: Mapping[str, Function]
+    builder: Builder
+    depth: int = 0
+
+    def main(self, source: Function) -> Function:
+        body = self.builder.block
+        values: dict[Value, Value] = {}
+        for argument in source.arguments:
+            if not isinstance(argument.type, TensorType):
+                raise CompileError(
+                    f"the graph input {argument.name!r} is {argument.type}",
+                    hint="inputs have to be tensors of known rank; single dims may stay symbolic",
+                )
+            values[argument] = body.add_argument(argument.type, argument.name)
+        results = self.block(source.body, values, {}, UNKNOWN)
+        self.builder.location = UNKNOWN
+        for name, result in zip(source.attributes["outputs"], results, strict=True):
+            if result is None:
+                raise CompileError(f"the output {name!r} is never computed")
+        self.builder.emit("core.return", [r for r in results if r is not None], (), {})
+        return Function(source.name, body, dict(source.attributes), source.location)
+
+    def block(
+        self, block: Block, values: dict[Value, Value], attributes: Mapping[str, Any], outer: Location
+    ) -> list[Value | None]:
+        """Lower a body whose arguments stand in ``values``; gives what its last op returns."""
+        for op in block.ops:
+            if op.name in ("core.return", "onnx.yield"):
+                return [values.get(o) for o in op.operands]
+            if op.name == "onnx.none":
+                continue
+            location = outer | op.location if outer.origins else op.location
+            self.builder.location = location
+            operands = [values.get(o) for o in op.operands]
+            named = [(o.name, v.type) for o, v in zip(op.operands, operands, strict=True) if v is not None]
+            try:
+                results = self.node(op, operands, attributes)
+            except CompileError as error:
+                raise at_node(error, location, named) from error
+            self.name_results(op, results, values)
+        return []
+
+    def name_results(self, op: Op, results: Sequence[Value | None], values: dict[Value, Value]) -> None:
+        for result, value in zip(op.results, results, strict=False):
+            if value is not None:
+                values[result] = value
+                if not value.name and value.op is not None:
+                    value.name = result.name
+        missing = [r.name for r in op.results if r.name and r.uses and r not in values]
+        if missing:
+            raise CompileError(f"the output {missing[0]!r} is not supported")
+
+    def node(self, op: Op, operands: list[Value | None], scope: Mapping[str, Any]) -> Sequence[Value | None]:
+        if op.name == "core.constant":
+            return [self.builder.constant(op.attributes["value"])]
+        attributes = _bind({k: v for k, v in op.attributes.items() if not k.startswith("sdx.")}, scope)
+        if "sdx.function" in op.attributes:
+            function = self.functions[op.attributes["sdx.function"]]
+            return self.call(function, operands, attributes)
+        op_type, domain = op.kind, op.attributes.get("sdx.domain", "")
+        opset: int = op.attributes["sdx.opset"]
+        types = [NoneType() if o is None else o.type for o in operands]
+        message = schemas.check_types(op_type, domain, opset, types, [o.name for o in op.operands])
+        if message:
+            raise CompileError(message)
+        attributes = {**schemas.find(op_type, domain, opset).defaults, **attributes}
+        entry = registry.find(op_type, domain, opset)
+        if entry is None:
+            return self.body_of(op, operands, attributes, opset)
+        if op.regions:
+            raise CompileError(f"{op_type} with subgraphs is not supported")
+        self.builder.opset = opset
+        self.builder.outputs = len([r for r in op.results if r.name])
+        result = entry.function(self.builder, *operands, **attributes)
+        return result if isinstance(result, tuple) else (result,)
+
+    def body_of(
+        self, op: Op, operands: list[Value | None], attributes: Mapping[str, Any], opset: int
+    ) -> Sequence[Value | None]:
+        """Lower an operator by the function body that ONNX gives for it."""
+        types = [NoneType() if o is None else o.type for o in operands]
+        used = [bool(r.name) for r in op.results]
+        domain = op.attributes.get("sdx.domain", "")
+        proto = None if op.regions else schema_function(op.kind, domain, opset, types, attributes, used)
+        if proto is None:
             raise CompileError(
-                f"the graph input {argument.name!r} has no shape",
-                hint="give the input a shape; single dims may stay symbolic",
+                f"the operator {op.kind} of opset {opset} is not supported", hint="`sardonyx ops` lists what is"
             )
-        values[argument] = body.add_argument(argument.type, argument.name)
-    builder = Builder(body)
-    for op in source.body.ops:
-        lower_op(builder, op, values)
-    return Function(source.name, body, dict(source.attributes), source.location)
+        return self.call(import_function(proto), operands, attributes)
+
+    def call(
+        self, function: Function, operands: Sequence[Value | None], attributes: Mapping[str, Any]
+    ) -> Sequence[Value | None]:
+        if self.depth >= _DEEPEST:
+            raise CompileError(f"functions call each other more than {_DEEPEST} deep at {function.name!r}")
+        known = {**function.attributes["attribute_defaults"], **attributes}
+        if len(operands) > len(function.arguments):
+            raise CompileError(
+                f"{len(operands)} inputs for the function {function.name!r}, which takes {len(function.arguments)}"
+            )
+        values = {a: o for a, o in zip(function.arguments, operands, strict=False) if o is not None}
+        location = self.builder.location
+        self.depth += 1
+        try:
+            return self.block(function.body, values, known, location)
+        finally:
+            self.depth -= 1
 
 
-def lower_op(builder: Builder, op: Op, values: dict[Value, Value]) -> None:
-    """Lower one op of the onnx level; ``values`` maps its operands and receives its results."""
-    builder.location = op.location
-    if op.name == "core.constant":
-        values[op.result] = builder.constant(op.attributes["value"])
-        if not values[op.result].name:
-            values[op.result].name = op.result.name
-        return
-    if op.name == "core.return":
-        builder.emit("core.return", [values[o] for o in op.operands], (), {})
-        return
-    if op.name == "onnx.none":
-        return
-    operands = [values.get(o) if not isinstance(o.type, NoneType) else None for o in op.operands]
-    named = [(o.name, v.type) for o, v in zip(op.operands, operands, strict=True) if v is not None]
-    try:
-        results = _call(builder, op, operands)
-    except CompileError as error:
-        raise at_node(error, op.location, named) from error
-    for result, value in zip(op.results, results, strict=False):
-        if value is not None:
-            values[result] = value
-            if not value.name and value.op is not None:
-                value.name = result.name
-    missing = [r.name for r in op.results[len(results) :] if r.name]
-    if missing:
-        raise CompileError(f"the output {missing[0]!r} is not supported", location=op.location)
+def _bind(attributes: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes with references to the enclosing function's replaced; one without a value is left out."""
+    bound = {}
+    for key, value in attributes.items():
+        if isinstance(value, AttributeReference):
+            if value.name in scope:
+                bound[key] = scope[value.name]
+        else:
+            bound[key] = value
+    return bound
 
 
-def _call(builder: Builder, op: Op, operands: list[Value | None]) -> tuple[Value | None, ...]:
-    op_type, domain = op.kind, op.attributes.get("sdx.domain", "")
-    opset: int = op.attributes["sdx.opset"]
-    types = [NoneType() if o is None else o.type for o in operands]
-    message = schemas.check_types(op_type, domain, opset, types, [o.name for o in op.operands])
-    if message:
-        raise CompileError(message)
-    entry = registry.find(op_type, domain, opset)
-    if entry is None:
-        raise CompileError(
-            f"the operator {op_type} of opset {opset} is not supported",
-            hint="`sardonyx ops` lists what is supported",
-        )
-    builder.opset = opset
-    attributes: Mapping[str, Any] = {
-        **schemas.find(op_type, domain, opset).defaults,
-        **{k: v for k, v in op.attributes.items() if not k.startswith("sdx.")},
-    }
-    result = entry.function(builder, *operands, **attributes)
-    return result if isinstance(result, tuple) else (result,)
+assert ops.__all__  # the import fills the registry
