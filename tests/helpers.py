@@ -35,11 +35,7 @@ def numpy_type(name: str) -> np.dtype[Any]:
 
 def tensor(dtype: str, values: Any, shape: Sequence[int] | None = None) -> Array:
     """An array of the named type; of a shape that the nesting of the values does not show."""
-    array = (
-        np.array(values).astype(numpy_type(dtype))
-        if dtype[0] in "fb"
-        else np.array(values, numpy_type(dtype))
-    )
+    array = np.array(values, numpy_type(dtype))
     return array if shape is None else array.reshape(shape)
 
 

@@ -1,7 +1,36 @@
-"""Sardonyx compiles ONNX models to native code for the host CPU."""
+"""Sardonyx compiles ONNX models to native code for the host CPU.
 
-from sardonyx.errors import CompileError, RuntimeFault
-from sardonyx.model import CompiledModel, compile
+The names below are all there is to the public interface.  They are loaded on first use: importing the
+package alone stays quick, which the command line depends on.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from sardonyx_runtime.version import __version__
 
-__all__ = ["CompileError", "CompiledModel", "RuntimeFault", "__version__", "compile"]
+if TYPE_CHECKING:
+    from sardonyx.errors import CompileError, RuntimeFault
+    from sardonyx.model import CompiledModel, compile
+    from sardonyx.stages import stage_text
+
+__all__ = ["CompileError", "CompiledModel", "RuntimeFault", "__version__", "compile", "stage_text"]
+
+_HOME = {
+    "CompileError": "sardonyx.errors",
+    "CompiledModel": "sardonyx.model",
+    "RuntimeFault": "sardonyx.errors",
+    "compile": "sardonyx.model",
+    "stage_text": "sardonyx.stages",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'sardonyx' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -22,9 +22,11 @@ LaneFunction = Callable[..., V]
 ArrayFunction = Callable[..., np.ndarray]
 
 
-def _loop_text(function: LaneFunction, inputs: list[LType], output: LType) -> str:
+def _loop_text(
+    function: LaneFunction, inputs: list[LType], output: LType, features: Collection[str] = ()
+) -> str:
     """A function `loop(out, in..., count)` over whole vectors."""
-    module = ModuleText()
+    module = ModuleText(features)
     em = Emitter(module)
     index, after = V(I64, "%i"), "%after"
     em.br("body")
@@ -49,17 +51,26 @@ class Jit:
     def __init__(self) -> None:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
+        self.host_features = [name for name, has in llvm.get_host_cpu_features().items() if has]
         self._features = llvm.get_host_cpu_features().flatten()
         self._engines: list[llvm.ExecutionEngine] = []
 
     def compile(
-        self, function: LaneFunction, inputs: list[type], output: type, width: int = 8
+        self,
+        function: LaneFunction,
+        inputs: list[type],
+        output: type,
+        width: int = 8,
+        features: Collection[str] = (),
     ) -> ArrayFunction:
-        """The function over arrays of any length of the given NumPy types, `width` lanes at a time."""
+        """The function over arrays of any length of the given NumPy types, `width` lanes at a time.
+
+        `features` are those that the emitter may use; the machine code uses all of the host anyway.
+        """
         dtypes = [np.dtype(t) for t in inputs]
         types = [_TYPES[t].with_width(width) for t in dtypes]
         out = _TYPES[np.dtype(output)].with_width(width)
-        module = llvm.parse_assembly(_loop_text(function, types, out))
+        module = llvm.parse_assembly(_loop_text(function, types, out, features))
         module.verify()
         machine = llvm.Target.from_default_triple().create_target_machine(
             cpu=llvm.get_host_cpu_name(), features=self._features, opt=2

@@ -102,18 +102,20 @@ def test_random_bits(dtype: DType, engine: str) -> None:
     check(floor(near_one, engine), expected(near_one))
 
 
+SHAPES = [
+    (),
+    (0,),
+    (3, 0, 2),
+    *((n,) for n in (1, 7, 8, 15, 16, 17, 31, 33, 64, 70)),
+    (2,) * 8,
+    (1, 1, 7, 1, 3),
+]
+
+
 @each_float
 @each_engine
 def test_shapes(dtype: DType, engine: str) -> None:
-    shapes = [
-        (),
-        (0,),
-        (3, 0, 2),
-        *((n,) for n in range(1, 71)),
-        *((2,) * r for r in range(2, 9)),
-        (1, 1, 7, 1, 3),
-    ]
-    for shape in shapes:
+    for shape in SHAPES:
         size = int(np.prod(shape))
         x = (np.arange(size) * 0.75 - 20.25).astype(dtype.numpy).reshape(shape)
         check(floor(x, engine), expected(x))
@@ -121,12 +123,30 @@ def test_shapes(dtype: DType, engine: str) -> None:
 
 @each_float
 @each_engine
-def test_one_preparation_serves_many_sizes(dtype: DType, engine: str) -> None:
-    x = np.zeros((1, 1), dtype.numpy)
-    run = prepare(make_model("y = Floor (x)", {"x": x}, dims={"x": ["n", "m"]}), engine)
-    for shape in [(1, 1), (0, 3), (5, 70), (33, 2), (1, 300)]:
-        x = (np.arange(shape[0] * shape[1]) * 0.3 - 9).astype(dtype.numpy).reshape(shape)
-        check(run([x])[0], expected(x))
+def test_one_preparation_serves_all_lengths(dtype: DType, engine: str) -> None:
+    numbers = (np.arange(70) * 0.3 - 9).astype(dtype.numpy)
+    run = prepare(make_model("y = Floor (x)", {"x": numbers}, dims={"x": ["n"]}), engine)
+    for length in range(71):
+        check(run([numbers[:length]])[0], expected(numbers[:length]))
+
+
+@each_float
+@each_engine
+def test_one_preparation_serves_many_shapes(dtype: DType, engine: str) -> None:
+    for rank in range(1, 9):
+        x = np.zeros((1,) * rank, dtype.numpy)
+        dims = {"x": [f"n{axis}" for axis in range(rank)]}
+        run = prepare(make_model("y = Floor (x)", {"x": x}, dims=dims), engine)
+        for shape in [
+            (1,) * rank,
+            (2,) * rank,
+            (*(1,) * (rank - 1), 70),
+            (33, *(1,) * (rank - 1)),
+            (0,) * rank,
+        ]:
+            size = int(np.prod(shape))
+            x = (np.arange(size) * 0.3 - 9).astype(dtype.numpy).reshape(shape)
+            check(run([x])[0], expected(x))
 
 
 def layouts(x: Array) -> dict[str, Array]:

@@ -149,10 +149,25 @@ def test_unlike_symbols_broadcast_both_ways(engine: str) -> None:
 @each_number
 @each_engine
 def test_shapes(dtype: DType, engine: str) -> None:
-    shapes = [(), (0,), (2, 0, 3), *((n,) for n in range(1, 71)), *((2,) * r for r in range(2, 9))]
-    for shape in shapes:
+    for shape in [
+        (),
+        (0,),
+        (2, 0, 3),
+        *((n,) for n in (1, 7, 16, 31, 64, 70)),
+        *((2,) * r for r in (2, 5, 8)),
+    ]:
         x, y = values(dtype, shape, 8), values(dtype, shape, 9)
         check(greater_or_equal(x, y, engine), expected(x, y))
+
+
+@each_number
+@each_engine
+def test_one_preparation_serves_all_lengths(dtype: DType, engine: str) -> None:
+    x, y = values(dtype, (70,), 12), values(dtype, (70,), 13)
+    dims = {"x": ["n"], "y": ["n"]}
+    run = prepare(make_model("z = GreaterOrEqual (x, y)", {"x": x, "y": y}, dims=dims), engine)
+    for length in range(71):
+        check(run([x[:length], y[:length]])[0], expected(x[:length], y[:length]))
 
 
 @each_number

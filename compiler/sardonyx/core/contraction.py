@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from sardonyx.core import rounding
+from sardonyx.core.reduction import identity
 from sardonyx.core.rules import one_dtype, tensors
 from sardonyx.ir.declare import TypeRuleError, declare
 from sardonyx.ir.types import TensorType, Type
@@ -59,98 +60,161 @@ def convolution_extent(size: DimLike, kernel: int, stride: int, dilation: int, p
     return floordiv(size + pads[0] + pads[1] - span, stride) + 1
 
 
-def _convolve_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
-    x, w = tensors(types, "convolve")
-    one_dtype([x, w], "convolve")
+def _spatial_extents(what: str, x: TensorType, window: Sequence[Any], attributes: Mapping[str, Any]) -> list[DimLike]:
+    """The output extents of the spatial axes (all but the first and last); TypeRuleError where they do not fit."""
     spatial = x.rank - 2
     strides, dilations, pads = attributes["strides"], attributes["dilations"], attributes["pads"]
-    if spatial < 1 or w.rank != x.rank or not len(strides) == len(dilations) == spatial or len(pads) != 2 * spatial:
-        raise TypeRuleError(f"convolve: {x.describe()} by {w.describe()}: ranks, strides, dilations and pads do not fit")
-    group = attributes["group"]
-    channels, filters = x.shape[1], w.shape[0]
-    if isinstance(channels, int) and isinstance(w.shape[1], int) and channels != w.shape[1] * group:
+    counts = (len(window), len(strides), len(dilations))
+    if spatial < 1 or counts != (spatial,) * 3 or len(pads) != 2 * spatial:
         raise TypeRuleError(
-            f"convolve: {x.describe()} has {channels} channels, {w.describe()} in {group} groups takes {w.shape[1] * group}"
+            f"{what}: {x.describe()} has {spatial} spatial axes; the kernel {list(window)}, strides {list(strides)} "
+            f"and dilations {list(dilations)} need one entry each, pads {list(map(str, pads))} two"
         )
-    if isinstance(filters, int) and filters % group:
-        raise TypeRuleError(f"convolve: {filters} filters do not divide into {group} groups")
-    if any(isinstance(k, Dim) for k in w.shape[2:]):
-        raise TypeRuleError(f"convolve: the kernel of {w.describe()} has symbolic extents")
+    if any(isinstance(k, Dim) for k in window):
+        raise TypeRuleError(f"{what}: the kernel has symbolic extents: {list(map(str, window))}")
+    if any(v < 1 for v in (*window, *strides, *dilations)):
+        raise TypeRuleError(
+            f"{what}: kernel {list(window)}, strides {list(strides)} and dilations {list(dilations)} have to be positive"
+        )
     extents = [
-        convolution_extent(d, int(k), s, dl, (pads[i], pads[i + spatial]))  # type: ignore[call-overload]
-        for i, (d, k, s, dl) in enumerate(zip(x.shape[2:], w.shape[2:], strides, dilations, strict=True))
+        convolution_extent(d, int(k), s, dl, (pads[i], pads[i + spatial]))
+        for i, (d, k, s, dl) in enumerate(zip(x.shape[1:-1], window, strides, dilations, strict=True))
     ]
     for i, extent in enumerate(extents):
         if isinstance(extent, int) and extent < 0:
-            raise TypeRuleError(f"convolve: {x.describe()} is smaller than the kernel {w.describe()} on spatial axis {i}")
-    return [TensorType(x.dtype, (x.shape[0], filters, *extents))]
+            raise TypeRuleError(
+                f"{what}: spatial axis {i} of {x.describe()} with its pads is smaller than the kernel {list(window)}"
+            )
+    return extents
+
+
+def _window_slices(attributes: Mapping[str, Any], window: Sequence[int], padded: Array) -> Iterator[tuple[Any, Array]]:
+    """Each kernel position with the elements of the padded array (n, spatial..., c) that it meets."""
+    strides, dilations = attributes["strides"], attributes["dilations"]
+    out = [
+        (d - (k - 1) * dl - 1) // s + 1
+        for d, k, s, dl in zip(padded.shape[1:-1], window, strides, dilations, strict=True)
+    ]
+    for position in np.ndindex(*window):
+        index = tuple(
+            slice(p * d, p * d + (o - 1) * s + 1, s) if o else slice(0, 0)
+            for p, d, o, s in zip(position, dilations, out, strides, strict=True)
+        )
+        yield position, padded[(slice(None), *index)]
+
+
+def _pad_spatial(x: Array, pads: Sequence[int], value: Any) -> Array:
+    spatial = x.ndim - 2
+    widths = [(0, 0), *((pads[i], pads[i + spatial]) for i in range(spatial)), (0, 0)]
+    return np.pad(x, widths, constant_values=value)
+
+
+def _convolve_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    x, w = tensors(types, "convolve")
+    one_dtype([x, w], "convolve")
+    if w.rank != x.rank:
+        raise TypeRuleError(f"convolve: {x.describe()} and the weights {w.describe()} have unlike ranks")
+    group = attributes["group"]
+    channels, filters = x.shape[-1], w.shape[0]
+    if group < 1:
+        raise TypeRuleError(f"convolve: {group} groups")
+    if isinstance(channels, int) and isinstance(w.shape[1], int) and channels != w.shape[1] * group:
+        raise TypeRuleError(
+            f"convolve: x has {channels} channels, but weights {w.describe()} in {group} groups take {w.shape[1] * group}"
+        )
+    if isinstance(filters, int) and filters % group:
+        raise TypeRuleError(f"convolve: {filters} filters do not divide into {group} groups")
+    extents = _spatial_extents("convolve", x, w.shape[2:], attributes)
+    return [TensorType(attributes.get("dtype", x.dtype), (x.shape[0], *extents, filters))]
 
 
 def _convolve(attributes: Mapping[str, Any], x: Array, w: Array) -> Array:
-    """By shifting: one einsum per kernel position, in float64."""
-    spatial = x.ndim - 2
-    pads, strides, dilations = attributes["pads"], attributes["strides"], attributes["dilations"]
+    """By shifting: one einsum per kernel position; floats in float64."""
     group = attributes["group"]
-    wide = np.float64 if dtypes.by_numpy(x.dtype).is_float else x.dtype
-    padded = np.pad(x.astype(wide), [(0, 0), (0, 0)] + [(pads[i], pads[i + spatial]) for i in range(spatial)])
-    out = [
-        (padded.shape[2 + i] - (w.shape[2 + i] - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(spatial)
-    ]
-    result = np.zeros((x.shape[0], group, w.shape[0] // group, *out), wide)
-    for position in np.ndindex(*w.shape[2:]):
-        window = tuple(
-            slice(p * d, p * d + (o - 1) * s + 1, s) for p, d, o, s in zip(position, dilations, out, strides, strict=True)
-        )
-        part = padded[(slice(None), slice(None), *window)].reshape(x.shape[0], group, w.shape[1], *out)
-        weight = w[(slice(None), slice(None), *position)].astype(wide).reshape(group, w.shape[0] // group, w.shape[1])
-        result += np.einsum("ngc...,gfc->ngf...", part, weight)
-    flat = result.reshape(x.shape[0], w.shape[0], *out)
-    return rounding.to_float(flat, x.dtype) if wide is np.float64 else flat
+    source = dtypes.by_numpy(x.dtype)
+    dtype = attributes.get("dtype", source)
+    wide = np.dtype(np.float64) if source.is_float else dtype.numpy
+    padded = _pad_spatial(x.astype(wide), attributes["pads"], 0)
+    result: Any = None
+    with np.errstate(all="ignore"):
+        for position, part in _window_slices(attributes, w.shape[2:], padded):
+            grouped = part.reshape(*part.shape[:-1], group, w.shape[1])
+            weight = w[(slice(None), slice(None), *position)].astype(wide)
+            product = np.einsum("...gc,gfc->...gf", grouped, weight.reshape(group, -1, w.shape[1]))
+            result = product if result is None else result + product
+        flat = result.reshape(*result.shape[:-2], w.shape[0])
+        return rounding.to_float(flat, dtype.numpy) if source.is_float else flat.astype(dtype.numpy)
 
 
 declare(
     "core.convolve",
     "x w",
-    "strides dilations pads group",
+    "strides dilations pads group dtype?",
     infer=_convolve_rule,
     evaluate=_convolve,
-    doc="convolution of x (n, c, spatial...) with w (filters, c / group, kernel...), no bias; pads are lows, then highs",
+    doc=(
+        "convolution of x (n, spatial..., c) with w (filters, c / group, kernel...) to (n, spatial..., filters), no bias; "
+        "pads are lows, then highs; floats accumulate in float32 or wider"
+    ),
 )
+
+_WINDOW_KINDS = ("sum", "max", "min", "arg_max")
 
 
 def _window_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
     (x,) = tensors(types, "window_reduce")
-    window, strides, dilations = attributes["window"], attributes["strides"], attributes["dilations"]
-    if not len(window) == len(strides) == len(dilations) == x.rank - 2 or attributes["kind"] not in ("sum", "max", "min"):
-        raise TypeRuleError(f"window_reduce: window {window} and strides {strides} do not fit {x.describe()}")
-    extents = [
-        convolution_extent(d, k, s, dl, (0, 0)) for d, k, s, dl in zip(x.shape[2:], window, strides, dilations, strict=True)
-    ]
-    return [TensorType(x.dtype, (*x.shape[:2], *extents))]
+    if attributes["kind"] not in _WINDOW_KINDS:
+        raise TypeRuleError(f"window_reduce: {attributes['kind']!r} is none of {_WINDOW_KINDS}")
+    extents = _spatial_extents("window_reduce", x, attributes["window"], attributes)
+    dtype = dtypes.i64 if attributes["kind"] == "arg_max" else x.dtype
+    return [TensorType(dtype, (x.shape[0], *extents, x.shape[-1]))]
 
 
 def _window(attributes: Mapping[str, Any], x: Array) -> Array:
-    window, strides, dilations = (attributes[k] for k in ("window", "strides", "dilations"))
-    out = [(d - (k - 1) * dl - 1) // s + 1 for d, k, s, dl in zip(x.shape[2:], window, strides, dilations, strict=True)]
-    parts = []
-    for position in np.ndindex(*window):
-        index = tuple(
-            slice(p * d, p * d + (o - 1) * s + 1, s) for p, d, o, s in zip(position, dilations, out, strides, strict=True)
-        )
-        parts.append(x[(slice(None), slice(None), *index)])
-    stacked = np.stack(parts)
-    if attributes["kind"] == "sum":
-        return rounding.to_float(stacked.astype(np.float64).sum(0), x.dtype)
-    wide = stacked.astype(np.float32) if x.dtype.itemsize == 2 else stacked
-    return (wide.max(0) if attributes["kind"] == "max" else wide.min(0)).astype(x.dtype)
+    kind, window, pads = attributes["kind"], attributes["window"], attributes["pads"]
+    if kind == "arg_max":
+        return _window_arg(attributes, x)
+    dtype = dtypes.by_numpy(x.dtype)
+    padded = _pad_spatial(x, pads, identity(kind, dtype))
+    stacked = np.stack([part for _, part in _window_slices(attributes, window, padded)])
+    with np.errstate(all="ignore"):
+        if kind == "sum" and dtype.is_float:
+            return rounding.to_float(stacked.astype(np.float64).sum(0), x.dtype)
+        if kind == "sum":
+            return np.asarray(stacked.sum(0, dtype=x.dtype))
+        wide = stacked.astype(np.float32) if dtype.is_float and dtype.bits == 16 else stacked
+        return (wide.max(0) if kind == "max" else wide.min(0)).astype(x.dtype)
+
+
+def _window_arg(attributes: Mapping[str, Any], x: Array) -> Array:
+    dtype = dtypes.by_numpy(x.dtype)
+    places = np.arange(int(np.prod(x.shape[1:-1]))).reshape(1, *x.shape[1:-1], 1)
+    window, pads = attributes["window"], attributes["pads"]
+    padded_places = _pad_spatial(places, pads, -1)
+    wide = x.astype(np.float64) if dtype.is_float else x
+    padded = _pad_spatial(wide, pads, 0)
+    best: Any = None
+    for (_, part), (_, place) in zip(
+        _window_slices(attributes, window, padded), _window_slices(attributes, window, padded_places), strict=True
+    ):
+        index = np.broadcast_to(place, part.shape)
+        if best is None:
+            best, found = part.copy(), index.copy()
+            continue
+        better = (index >= 0) & ((found < 0) | (part > best) | (np.isnan(part) & ~np.isnan(best)))
+        best, found = np.where(better, part, best), np.where(better, index, found)
+    return np.asarray(found).astype(np.int64)
 
 
 declare(
     "core.window_reduce",
     "x",
-    "kind window strides dilations",
+    "kind window strides dilations pads",
     infer=_window_rule,
     evaluate=_window,
-    doc="reduce each window of the spatial axes of x (n, c, spatial...); x is padded beforehand",
+    doc=(
+        "reduce each window of the spatial axes of x (n, spatial..., c): sum, max, min; pads (lows, then highs) count as "
+        "the identity; max and min propagate NaN; arg_max gives the place of the first maximum (or NaN) among the spatial "
+        "elements, row-major, -1 if there is none; 16-bit floats accumulate in float32"
+    ),
 )
-

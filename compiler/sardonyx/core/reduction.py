@@ -9,7 +9,7 @@ import numpy as np
 
 from sardonyx.core import rounding
 from sardonyx.core.rules import axes_of, tensors
-from sardonyx.ir.declare import Trait, TypeRuleError, declare
+from sardonyx.ir.declare import TypeRuleError, declare
 from sardonyx.ir.types import TensorType, Type
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import product
@@ -87,28 +87,3 @@ declare(
     ),
 )
 
-
-def _arg_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
-    (x,) = tensors(types, "arg_reduce")
-    (axis,) = axes_of({"axes": (attributes["axis"],)}, x.rank, "arg_reduce")
-    return [TensorType(dtypes.i64, tuple(d for i, d in enumerate(x.shape) if i != axis))]
-
-
-def _arg(attributes: Mapping[str, Any], x: Array) -> Array:
-    axis = attributes["axis"]
-    wide = x.astype(np.float32) if x.dtype.kind == "V" or x.dtype == dtypes.bf16.numpy else x
-    fn = np.argmax if attributes["kind"] == "max" else np.argmin
-    if attributes.get("last", False):
-        return np.asarray(x.shape[axis] - 1 - fn(np.flip(wide, axis), axis=axis)).astype(np.int64)
-    return np.asarray(fn(wide, axis=axis)).astype(np.int64)
-
-
-declare(
-    "core.arg_reduce",
-    "x",
-    "kind axis last?",
-    infer=_arg_rule,
-    evaluate=_arg,
-    traits=[Trait.EXACT],
-    doc="the index of the extreme value along an axis; the first NaN is extreme; of equals the first (or the last)",
-)

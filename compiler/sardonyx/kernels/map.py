@@ -20,7 +20,7 @@ from sardonyx.loop.builder import Index
 from sardonyx_runtime.dims import DimLike, ceildiv, product
 from sardonyx_runtime.dtypes import DType
 
-__all__ = ["group_location", "make_sources", "map_kernel", "vector_lanes"]
+__all__ = ["HEAVY", "group_location", "known_multiple", "make_sources", "map_kernel", "used_types", "vector_lanes"]
 
 _BLOCK = 8192  # elements of the last axis that are one unit of parallel work
 
@@ -40,6 +40,12 @@ def group_location(region: Block) -> Location:
     return location
 
 
+def used_types(region: Block) -> list[DType]:
+    """The element types a group reads and computes."""
+    used = [v.type.dtype for op in region.ops for v in op.results if isinstance(v.type, TensorType)]
+    return used + [a.type.dtype for a in region.arguments]
+
+
 def vector_lanes(target: Target, dtypes_used: Sequence[DType]) -> int:
     """Lanes so that the widest value computed with fills one register."""
     widest = 1
@@ -50,14 +56,14 @@ def vector_lanes(target: Target, dtypes_used: Sequence[DType]) -> int:
 
 
 def _unroll(region: Block) -> int:
-    heavy = sum(op.kind in _HEAVY for op in region.ops)
+    heavy = sum(op.kind in HEAVY for op in region.ops)
     light = len(region.ops)
     if heavy:
         return 1
     return 4 if light <= 6 else 2 if light <= 12 else 1
 
 
-_HEAVY = frozenset(
+HEAVY = frozenset(
     "exp expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf sigmoid softplus pow mod rem gather".split()
 )
 
@@ -76,9 +82,7 @@ def map_kernel(region: Block, operands: Sequence[Value], results: Sequence[Value
     sources = make_sources(kernel, region, operands)
     outputs = [kernel.buffer(r, name=r.name or "out") for r in results]
     shape: tuple[DimLike, ...] = roots[0].type.shape
-    used = [v.type.dtype for op in region.ops for v in op.results if isinstance(v.type, TensorType)]
-    used += [a.type.dtype for a in region.arguments]
-    lanes = vector_lanes(target, used)
+    lanes = vector_lanes(target, used_types(region))
     if isinstance(last := (shape[-1] if shape else 1), int) and last < lanes:
         lanes = 1 << max(0, (last - 1).bit_length())
     evaluator = Evaluator(kernel, sources, lanes)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from sardonyx.ir.graph import Op, Value
 from sardonyx.kernels.kernel import Kernel
 from sardonyx.kernels.map import map_kernel
+from sardonyx.kernels.rows import rows_kernel
 from sardonyx.kernels.target import Target
 
 __all__ = ["kernels_of"]
@@ -16,8 +17,13 @@ def _map(op: Op, target: Target) -> Sequence[Kernel]:
     return [map_kernel(op.regions[0], op.operands, op.results, target)]
 
 
+def _rows(op: Op, target: Target) -> Sequence[Kernel]:
+    return [rows_kernel(op.regions[0], op.operands, op.results, target)]
+
+
 _KINDS: dict[str, Callable[[Op, Target], Sequence[Kernel]]] = {
     "map": _map,
+    "rows": _rows,
 }
 
 

@@ -3,6 +3,28 @@
 Importing the package fills the registry.
 """
 
-from sardonyx.ops import activation, arithmetic, bits, cast, comparison, quantize, shape, transcendental
+from sardonyx.ops import (
+    activation,
+    arithmetic,
+    bits,
+    cast,
+    comparison,
+    layer_norm,
+    quantize,
+    reduction,
+    shape,
+    transcendental,
+)
 
-__all__ = ["activation", "arithmetic", "bits", "cast", "comparison", "quantize", "shape", "transcendental"]
+__all__ = [
+    "activation",
+    "arithmetic",
+    "bits",
+    "cast",
+    "comparison",
+    "layer_norm",
+    "quantize",
+    "reduction",
+    "shape",
+    "transcendental",
+]

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from sardonyx.ir.declare import Trait, has_trait
 from sardonyx.ir.graph import Block, Function, Module, Op, Value
 from sardonyx.passes.collapse import collapse_region
+from sardonyx.passes.fuse_rows import rows_groups
+from sardonyx.passes.order import sort_block
 
 __all__ = ["VIEWS", "Fuse", "make_group"]
 
@@ -56,6 +58,9 @@ class _Fuser:
     def run(self) -> None:
         body = self.function.body
         groups: list[list[Op]] = []
+        for group in rows_groups(self.function, self.group_of):
+            groups.append(group)
+            self.group_of.update(dict.fromkeys(group, group))
         for op in reversed(body.ops.copy()):
             if op in self.group_of or op.name in _OUTSIDE or op.name in _FREE:
                 continue
@@ -68,6 +73,7 @@ class _Fuser:
         for group in reversed(groups):
             if not all(op.name in VIEWS for op in group):
                 make_group(group, _kind(group))
+        sort_block(body)
 
     def _fusible(self, op: Op) -> bool:
         return has_trait(op, Trait.ELEMENTWISE) or has_trait(op, Trait.MOVEMENT)

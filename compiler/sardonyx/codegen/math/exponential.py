@@ -42,11 +42,10 @@ def exp_parts(c: Context, x: V, x_lo: V | None = None) -> tuple[V, V, V]:
     n, r, r_lo = _reduce_exactly(c, x)
     if x_lo is not None:
         r_lo = em.add(r_lo, x_lo)
-    # e**r = 1 + r + (r**2 q(r) + r_lo + r r_lo)
-    tail = c.fma(em.mul(r, r), c.horner(r, EXPM1[c.bits]), c.fma(r, r_lo, r_lo))
+    # e**(r + r_lo) = (1 + r + r**2 q(r)) (1 + r_lo)
     a, a_lo = c.fast_two_sum(c.const(1.0), r)
-    p, p_lo = c.fast_two_sum(a, tail)
-    return n, p, em.add(p_lo, a_lo)
+    p, p_lo = c.fast_two_sum(a, em.mul(em.mul(r, r), c.horner(r, EXPM1[c.bits])))
+    return n, p, c.fma(r_lo, p, em.add(p_lo, a_lo))
 
 
 def exp(em: Emitter, x: V) -> V:
@@ -78,10 +77,9 @@ def expm1_parts(c: Context, x: V, offset: int = 0) -> tuple[V, V]:
         n = em.iadd(n, c.iconst(offset))
     tail = c.fma(em.mul(r, r), c.horner(r, EXPM1[c.bits]), r_lo)
     s = c.power_of_two(n)
-    unit = c.const(2.0**offset)
-    base = em.sub(s, unit)
+    base, base_lo = c.two_sum(s, c.const(-(2.0**offset)))
     hi = c.fma(r, s, base)
-    error = em.add(c.fma(r, s, em.sub(base, hi)), em.sub(em.sub(s, base), unit))
+    error = em.add(c.fma(r, s, em.sub(base, hi)), base_lo)
     return hi, c.fma(tail, s, error)
 
 
@@ -101,7 +99,8 @@ def sigmoid(em: Emitter, x: V) -> V:
     c = Context(em, x.type)
     one, zero = c.const(1.0), c.const(0.0)
     negative = em.fcmp("olt", x, zero)
-    n, p, p_lo = exp_parts(c, em.neg(c.at_most(em.abs(x), -EXP_LOW[c.bits])))
+    n, tail = exp_tail(c, em.neg(c.at_most(em.abs(x), -EXP_LOW[c.bits])))
+    p, p_lo = c.fast_two_sum(one, tail)
     # With e = e**-|x| = 2**n p, the result is 1 / (1 + e), or e / (1 + e) for x < 0.
     s = c.power_of_two(em.smax(n, c.iconst(-64)))
     d, d_lo = c.fast_two_sum(one, em.mul(p, s))

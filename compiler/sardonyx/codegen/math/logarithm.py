@@ -24,7 +24,7 @@ from sardonyx.codegen.math.support import Context
 _LEAST_MANTISSA = {32: 0x3F2AAAAB, 64: 0x3FE6A09E667F3BCD}
 
 
-def _split(c: Context, x: V) -> tuple[V, V]:
+def split(c: Context, x: V) -> tuple[V, V]:
     """(k, m) with positive normal x = 2**k m, k an integer, m in [least, 2 least)."""
     em, mantissa = c.em, c.iconst(c.format.mantissa)
     bits = em.bitcast(x, c.int_type)
@@ -38,7 +38,7 @@ def _split_any(c: Context, x: V) -> tuple[V, V]:
     shift = float(c.format.mantissa + 2)
     denormal = em.fcmp("olt", x, c.const(c.format.min_normal))
     x = em.select(denormal, em.mul(x, c.const(2.0**shift)), x)
-    k, m = _split(c, x)
+    k, m = split(c, x)
     k_float = em.sitofp(k, c.bits)
     k_float = em.sub(k_float, em.select(denormal, c.const(shift), c.const(0.0)))
     return k_float, em.sub(m, c.const(1.0))
@@ -104,7 +104,7 @@ def log1p_parts(c: Context, x: V, x_lo: V | None = None, extra_k: V | None = Non
     limit, shift = {32: (2.0**100, 32.0), 64: (2.0**1000, 64.0)}[c.bits]
     huge = em.fcmp("ogt", x, c.const(limit))
     x = em.select(huge, em.mul(x, c.const(2.0**-shift)), x)
-    k_int, _ = _split(c, em.add(x, one))
+    k_int, _ = split(c, em.add(x, one))
     s = c.power_of_two(em.isub(c.iconst(0), k_int))
     base = em.sub(s, one)
     f = c.fma(x, s, base)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from sardonyx.codegen.emitter import Emitter, V
-from sardonyx.codegen.math.exponential import EXP_HIGH, EXP_LOW, exp, exp_parts
-from sardonyx.codegen.math.logarithm import log_double_double, log_parts
+from sardonyx.codegen.math.coefficients import POW_EXP2, POW_LOG2
+from sardonyx.codegen.math.exponential import EXP_HIGH, EXP_LOW, exp_parts
+from sardonyx.codegen.math.logarithm import log_double_double, split
 from sardonyx.codegen.math.support import Context
 
 
@@ -24,13 +25,22 @@ def _log_with_limits(c: Context, ax: V, value: V) -> V:
 
 
 def _positive_f32(c: Context, ax: V, y: V) -> V:
-    """In f64, whose rounding errors then do not count; one rounding to f32, of denormal results too."""
+    """2**(y log2(ax)) in f64 with polynomials that suffice for f32; one rounding, of denormal results too."""
     em = c.em
     wide = em.fpext(ax, 64)
     d = Context(em, wide.type)
-    hi, lo = log_parts(d, wide)
-    logarithm = _log_with_limits(d, wide, em.add(hi, lo))
-    return em.fptrunc(exp(em, em.mul(em.fpext(y, 64), logarithm)), 32)
+    one = d.const(1.0)
+    k, m = split(d, wide)  # a denormal f32 is a normal f64
+    f = em.sub(m, one)
+    s = em.div(f, em.add(m, one))
+    z = em.mul(s, s)
+    logarithm = _log_with_limits(d, wide, d.fma(s, d.horner(z, POW_LOG2), em.sitofp(k, 64)))
+    # Beyond 2**+-200 an f32 is 0 or infinite, and here everything is still normal.
+    exponent = d.clamp(em.mul(em.fpext(y, 64), logarithm), -200.0, 200.0)
+    n, n_int = d.round_scaled(exponent, 1.0)
+    r = em.sub(exponent, n)
+    power = em.mul(d.fma(r, d.horner(r, POW_EXP2), one), d.power_of_two(n_int))
+    return em.fptrunc(power, 32)
 
 
 def _positive_f64(c: Context, ax: V, y: V) -> V:

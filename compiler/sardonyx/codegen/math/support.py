@@ -124,6 +124,38 @@ class Context:
         The first factor is exact, so a denormal result is rounded by the second product only.
         """
         em = self.em
+        scalef = _SCALEF.get((self.bits, self.type.width))
+        if scalef is not None and scalef.features <= em.module.features:
+            return self._scalef(x, em.sitofp(n, self.bits), scalef)
         half = em.ashr(n, self.iconst(1))
         x = em.mul(x, self.power_of_two(half))
         return em.mul(x, self.power_of_two(em.isub(n, half)))
+
+    def _scalef(self, x: V, n: V, instruction: _Scalef) -> V:
+        """The same by AVX-512's instruction for it, which rounds once as well."""
+        t, mask = self.type.text, instruction.mask
+        rounding = ", i32" if instruction.rounding else ""
+        self.em.module.declare(instruction.name, t, f"{t}, {t}, {t}, {mask}{rounding}")
+        current = ", i32 4" if instruction.rounding else ""
+        operands = f"{t} {x.ref}, {t} {n.ref}, {t} poison, {mask} -1{current}"
+        return self.em.result(self.type, f"call {t} @{instruction.name}({operands})")
+
+
+@dataclass(frozen=True, slots=True)
+class _Scalef:
+    """An intrinsic of VSCALEFPS or VSCALEFPD, and what it (with the conversion before it) needs of the host."""
+
+    name: str
+    mask: str
+    rounding: bool
+    features: frozenset[str]
+
+
+_SCALEF = {
+    (32, 16): _Scalef("llvm.x86.avx512.mask.scalef.ps.512", "i16", True, frozenset({"avx512f"})),
+    (32, 8): _Scalef("llvm.x86.avx512.mask.scalef.ps.256", "i8", False, frozenset({"avx512f", "avx512vl"})),
+    (64, 8): _Scalef("llvm.x86.avx512.mask.scalef.pd.512", "i8", True, frozenset({"avx512f", "avx512dq"})),
+    (64, 4): _Scalef(
+        "llvm.x86.avx512.mask.scalef.pd.256", "i8", False, frozenset({"avx512f", "avx512dq", "avx512vl"})
+    ),
+}

@@ -95,15 +95,33 @@ def tan(em: Emitter, x: V) -> V:
     """Tangent of radians"""
     c = Context(em, x.type)
     q, r, r_lo = reduce_quadrant(c, em.abs(x))
+    odd = em.icmp("ne", em.and_(q, c.iconst(1)), c.iconst(0))
+    quotient = (_tan_f32 if c.bits == 32 else _tan_f64)(c, odd, r, r_lo)
+    sign = em.and_(em.bitcast(x, c.int_type), c.iconst(1 << (c.bits - 1)))
+    return em.bitcast(em.xor(em.bitcast(quotient, c.int_type), sign), c.type)
+
+
+def _tan_f32(c: Context, odd: V, r: V, r_lo: V) -> V:
+    """tan(r + r_lo), or -1 / tan where `odd`; in f64, where the errors of sine, cosine and quotient do not count."""
+    em = c.em
+    r = em.add(em.fpext(r, 64), em.fpext(r_lo, 64))
+    d = Context(em, r.type)
+    z = em.mul(r, r)
+    sine = d.fma(em.mul(z, r), d.horner(z, SIN[64]), r)
+    cosine = d.fma(em.mul(z, z), d.horner(z, COS[64]), d.fma(z, d.const(-0.5), d.const(1.0)))
+    return em.fptrunc(em.div(em.select(odd, em.neg(cosine), sine), em.select(odd, sine, cosine)), 32)
+
+
+def _tan_f64(c: Context, odd: V, r: V, r_lo: V) -> V:
+    """The same with sine and cosine in two parts."""
+    em = c.em
     z = em.mul(r, r)
     sin_hi, sin_lo = c.fast_two_sum(r, _sin_tail(c, r, r_lo, z))
     cos_hi, cos_lo = _cos_parts(c, r, r_lo, z)
     cos_hi, cos_lo = c.fast_two_sum(cos_hi, cos_lo)
-    odd = em.icmp("ne", em.and_(q, c.iconst(1)), c.iconst(0))
     n = em.select(odd, em.neg(cos_hi), sin_hi)
     n_lo = em.select(odd, em.neg(cos_lo), sin_lo)
     d = em.select(odd, sin_hi, cos_hi)
     d_lo = em.select(odd, sin_lo, cos_lo)
     hi, lo = c.quotient(n, n_lo, d, d_lo)
-    sign = em.and_(em.bitcast(x, c.int_type), c.iconst(1 << (c.bits - 1)))
-    return em.bitcast(em.xor(em.bitcast(em.add(hi, lo), c.int_type), sign), c.type)
+    return em.add(hi, lo)

@@ -1,0 +1,72 @@
+"""BatchNormalization in inference: a scale and a shift per channel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sardonyx.core.builder import Builder
+from sardonyx.errors import CompileError
+from sardonyx.ir.graph import Value
+from sardonyx.ops.registry import onnx_op
+from sardonyx_runtime.dims import Dim
+
+__all__: list[str] = []
+
+
+@onnx_op("BatchNormalization")
+def batch_normalization(
+    b: Builder,
+    x: Value,
+    scale: Value,
+    bias: Value,
+    mean: Value,
+    variance: Value,
+    *,
+    epsilon: float = 1e-5,
+    momentum: float = 0.9,
+    spatial: int = 1,
+    is_test: int | None = None,
+    training_mode: int = 0,
+    consumed_inputs: Any = None,
+) -> Value:
+    """x * s + (bias - mean * s) with s = scale / sqrt(variance + epsilon), computed at compile time where constant.
+
+    The statistics may be wider than x; the scale and shift are then computed in their type and rounded
+    to the type of x.  ``spatial=0`` (before opset 9): one scale per element of a sample, not per channel.
+    ``is_test`` (before opset 7) changes nothing: who asks for Y alone wants inference.
+    """
+    if training_mode:
+        raise CompileError(
+            "BatchNormalization in training mode is not supported", hint="export the model for inference"
+        )
+    if x.type.rank < 2 and spatial:
+        channels = x.type.shape[:1] if x.type.rank else ()
+        axes_behind = 0
+    else:
+        channels = x.type.shape[1:2] if spatial else x.type.shape[1:]
+        axes_behind = x.type.rank - 2 if spatial else 0
+    wide = max((scale, bias, mean, variance), key=lambda v: v.type.dtype.bits).type.dtype
+    numbers = [b.convert(_per_channel(b, v, channels), wide) for v in (scale, bias, mean, variance)]
+    scale, bias, mean, variance = numbers
+    factor = b.div(scale, b.sqrt(b.add(variance, b.full(epsilon, variance))))
+    shift = b.sub(bias, b.mul(mean, factor))
+
+    def spread(value: Value) -> Value:
+        placed = b.reshape(b.convert(value, x.type.dtype), (*value.type.shape, *(1,) * axes_behind))
+        return b.broadcast_to(placed, x.type.shape)
+
+    return b.add(b.mul(x, spread(factor)), spread(shift))
+
+
+def _per_channel(b: Builder, value: Value, channels: Any) -> Value:
+    for have, want in zip(value.type.shape, channels, strict=False):
+        if have != want and (isinstance(have, Dim) or isinstance(want, Dim)):
+            b.require("equal", have, want, f"{value.name} does not have one element per channel")
+    fits = len(value.type.shape) == len(channels) and all(
+        h == w or isinstance(h, Dim) or isinstance(w, Dim) for h, w in zip(value.type.shape, channels, strict=True)
+    )
+    if not fits:
+        raise CompileError(
+            f"{value.name or 'an input'} {value.type.describe()} has to have the shape [{', '.join(map(str, channels))}]"
+        )
+    return b.assume_shape(value, tuple(channels))

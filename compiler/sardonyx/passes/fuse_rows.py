@@ -1,0 +1,85 @@
+"""Groups around reductions: what one kernel can do row by row.
+
+A group starts at a reduction over some axes of a shape and grows forward over elementwise ops on that
+shape or on the reduced one, broadcasts back, and further reductions over the same axes: softmax and
+the normalisations become one group each.  Producers are pulled in afterwards, as for elementwise groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sardonyx.ir.declare import Trait, has_trait
+from sardonyx.ir.graph import Function, Op, Value
+from sardonyx.ir.types import Shape, TensorType
+
+__all__ = ["rows_groups"]
+
+_MOST = 64
+
+
+def rows_groups(function: Function, grouped: Mapping[Op, object]) -> list[list[Op]]:
+    """One list of ops (in program order) per group; ops already in ``grouped`` are left alone."""
+    taken: set[Op] = set(grouped)
+    groups = []
+    order = {op: i for i, op in enumerate(function.body.ops)}
+    for op in function.body.ops:
+        if op.name == "core.reduce" and op not in taken:
+            members = _grow(op, function.body.ops[order[op] + 1 :], taken)
+            _pull(members, taken)
+            taken |= members
+            groups.append(sorted(members, key=order.__getitem__))
+    return groups
+
+
+def _grow(seed: Op, later: list[Op], taken: set[Op]) -> set[Op]:
+    shape: Shape = seed.operands[0].type.shape
+    axes = tuple(seed.attributes["axes"])
+    kept = tuple(d for i, d in enumerate(shape) if i not in axes)
+    with_ones = tuple(1 if i in axes else d for i, d in enumerate(shape))
+    allowed = {shape, kept, with_ones}
+    members = {seed}
+    inside: set[Value] = set(seed.results)
+    tainted: set[Value] = set()  # depends on the group by way of an op outside
+
+    def fits(op: Op) -> bool:
+        if len(op.results) != 1 or not isinstance(op.results[0].type, TensorType) or op in taken:
+            return False
+        to = op.result.type.shape
+        if op.name == "core.reduce":
+            return op.operands[0].type.shape == shape and tuple(op.attributes["axes"]) == axes
+        if has_trait(op, Trait.ELEMENTWISE):
+            return to in allowed
+        if op.name == "core.broadcast":
+            return to == shape and op.operands[0].type.shape == with_ones
+        return op.name == "core.reshape" and {op.operands[0].type.shape, to} <= {kept, with_ones}
+
+    for op in later:
+        depends = any(o in inside for o in op.operands)
+        spoiled = any(o in tainted for o in op.operands)
+        if depends and not spoiled and len(members) < _MOST and fits(op):
+            members.add(op)
+            inside.update(op.results)
+        elif depends or spoiled:
+            tainted.update(op.results)
+    return members
+
+
+def _pull(members: set[Op], taken: set[Op], fusible: Callable[[Op], bool] | None = None) -> None:
+    """Add elementwise ops and movement that only the group uses."""
+    pending = list(members)
+    while pending and len(members) < 2 * _MOST:
+        op = pending.pop()
+        for operand in op.operands:
+            producer = operand.op
+            if producer is None or producer in members or producer in taken:
+                continue
+            if not (has_trait(producer, Trait.ELEMENTWISE) or has_trait(producer, Trait.MOVEMENT)):
+                continue
+            if producer.name == "core.concat" or any(user not in members for user in operand.uses):
+                continue
+            expands = op.name == "core.broadcast" and operand.type.size != op.result.type.size
+            if expands and not has_trait(producer, Trait.MOVEMENT) and len(producer.operands) > 1:
+                continue
+            members.add(producer)
+            pending.append(producer)
