@@ -1,12 +1,12 @@
-"""Measures the f32 vector math functions over every one of the 2**32 patterns, and f64 ones at random.
+"""Measures the f32 math functions over all 2**32 patterns, and the f64 ones at random.
 
     python tools/exhaustive_math.py                      # every function, every f32
     python tools/exhaustive_math.py exp tanh --stride 97 # a sample
     python tools/exhaustive_math.py --f64 --count 20000  # f64 against mpmath
 
-Prints the largest error in units in the last place (ULP) for each function, and where it is.  The reference of f32 is
-NumPy's function in f64, or for erf our own f64 one, which the tests hold to about one ULP of f64: what that adds to an
-error in ULP of f32 is below 1e-8.
+Prints the largest error in units in the last place (ULP) for each function, and where it is. The
+reference of f32 is NumPy's function in f64, or for erf our own f64 one, which the tests hold to
+about one ULP of f64: what that adds to an error in ULP of f32 is below 1e-8.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ENGINES: list[Any] = []
 
 @dataclass(frozen=True)
 class Worst:
-    """The largest error of a function so far: in ULP, and argument, result and exact value there."""
+    """The largest error of a function: in ULP, and argument, result and exact value there."""
 
     error: float = 0.0
     argument: float = 0.0
@@ -84,7 +84,8 @@ def compiled(name: str, bits: int) -> Callable[[Array], Array]:
 
 def _sigmoid(x: Array) -> Array:
     e = np.exp(-np.abs(x))
-    return np.where(x < 0, e, 1.0) / (1 + e)
+    result: Array = np.where(x < 0, e, 1.0) / (1 + e)
+    return result
 
 
 REFERENCE: dict[str, Callable[[Array], Array]] = {
@@ -94,7 +95,7 @@ REFERENCE: dict[str, Callable[[Array], Array]] = {
     "asinh": np.arcsinh,
     "atan": np.arctan,
     "atanh": np.arctanh,
-    "erf": lambda x: compiled("erf", 64)(x),
+    "erf": lambda x: np.asarray(compiled("erf", 64)(x)),
     "sigmoid": _sigmoid,
     "softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
     **{n: getattr(np, n) for n in ("cos", "cosh", "exp", "exp2", "expm1", "log", "log1p", "log2")},
@@ -103,7 +104,9 @@ REFERENCE: dict[str, Callable[[Array], Array]] = {
 
 
 def errors_f32(got: Array, exact: Array) -> Array:
-    """Errors in ULP of the exact value; a special result (NaN, infinity) is right or infinitely wrong."""
+    """Errors in ULP of the exact value; a special result (NaN, infinity) is right or infinitely
+    wrong.
+    """
     rounded = exact.astype(np.float32)
     unit = np.abs(exact)
     exponent = (unit.view(np.uint64) >> np.uint64(52)).astype(np.int64) - 1023
@@ -135,7 +138,7 @@ def sweep_f32(name: str, stride: int, pool: ProcessPoolExecutor) -> Worst:
 
 def sample_f64(name: str, count: int) -> Worst:
     """Random doubles of moderate exponents against mpmath."""
-    import mpmath  # a development dependency, needed here only
+    import mpmath  # type: ignore[import-untyped]  # a development dependency, needed here only
 
     functions: dict[str, Callable[[Any], Any]] = {
         "exp2": lambda x: mpmath.power(2, x),
@@ -162,7 +165,7 @@ def sample_f64(name: str, count: int) -> Worst:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(
-        description="Largest error in ULP of the vector math functions, over every f32 or at random f64.",
+        description="Largest error in ULP of the math functions, over every f32 or at random f64.",
         epilog="The whole sweep takes some minutes per function and core.",
     )
     parser.add_argument("functions", nargs="*", metavar="FUNCTION", help=f"of {', '.join(sorted(REFERENCE))}")

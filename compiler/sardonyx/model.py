@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sardonyx.codegen.compile import compile_text, kernel_text, support_object, whole_program_text
-from sardonyx.codegen.jit import JitLibrary
+from sardonyx.codegen.jit import JitLibrary, support_addresses
 from sardonyx.frontend import import_model, load_model
 from sardonyx.ir.graph import Module
 from sardonyx.kernels.target import Target
@@ -46,11 +46,11 @@ def compile_module(module: Module, *, threads: int | None = None) -> CompiledMod
 def build(program: Program, chunks: int, target: Target, threads: int | None) -> CompiledModel:
     entry = "sdx_model_run"
     objects = {
-        "support": support_object(target),
         "program": compile_text(whole_program_text(program, target, entry), target),
         **{s: compile_text(kernel_text(f, s, target), target) for s, f in program.kernels.items()},
     }
-    library = JitLibrary(objects, [entry], target)
+    support = support_addresses(target, lambda: support_object(target))
+    library = JitLibrary(objects, [entry], target, support)
     weights = np.zeros(program.weights.size + 64, np.uint8)
     start = -weights.__array_interface__["data"][0] % 64
     for offset, dense in program.weights.items:
@@ -65,7 +65,14 @@ def build(program: Program, chunks: int, target: Target, threads: int | None) ->
     )
     address = weights.__array_interface__["data"][0] + start
     count = threads or len(os.sched_getaffinity(0))
-    return CompiledModel(library.address(entry), address, signature, threads=count, keep=(library, weights))
+    return CompiledModel(
+        library.address(entry),
+        address,
+        signature,
+        threads=count,
+        gate=support["sdx_gate"],
+        keep=(library, weights),
+    )
 
 
 def _argument(port: Port) -> Argument:

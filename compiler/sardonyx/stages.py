@@ -52,21 +52,26 @@ def stage_text(
     node: str | None = None,
     locations: bool = True,
     elide: int | None = 16,
+    target: Target | None = None,
 ) -> str:
     """The text of a model at a stage.
 
     ``stage`` is one of `Stage`: the model's nodes (``onnx``), typed core ops (``resolved``), simplified
     (``core``), grouped into kernels (``fused``), loops (``loop``), with places in memory (``planned``), LLVM
-    IR as it is made and as it is optimised (``llvm``, ``llvm-opt``), assembly (``asm``).  ``node`` is a pattern
-    (``Conv_*``) that the name of an ONNX node has to match; only what stems from such nodes is shown.
-    ``locations`` says whether each operation names its nodes.  Constants of more than ``elide`` elements are
-    written as a key (None: written out).  ValueError for an unknown stage or a pattern that matches no node;
-    CompileError if the model cannot be compiled that far.
+    IR as it is made and as it is optimised (``llvm``, ``llvm-opt``), assembly (``asm``).
+
+    ``node`` is a pattern (``Conv_*``) that the name of an ONNX node has to match; only what stems from such
+    nodes is shown.  ``locations`` says whether each operation names its nodes.  Constants of more than
+    ``elide`` elements are written as a key (None: written out).  ``target`` is the machine to compile for,
+    by default this one.
+
+    ValueError for an unknown stage or a pattern that matches no node; CompileError if the model cannot be
+    compiled that far.
     """
     wanted = _stage(stage)
     printer = _StageText(_Nodes(node), locations, elide)
     texts: dict[Stage, str] = {}
-    _each_stage(model, wanted, lambda at, subject: texts.update({at: printer.text(subject)}), only=wanted)
+    _each_stage(model, wanted, lambda at, subject: texts.update({at: printer.text(subject)}), wanted, target)
     return texts[wanted]
 
 
@@ -77,9 +82,7 @@ def stage_sizes(model: ModelSource) -> list[StageSize]:
     _each_stage(
         model,
         Stage.ASM,
-        lambda at, subject: sizes.append(
-            StageSize(at, subject.count(), len(printer.text(subject).encode()))
-        ),
+        lambda at, subject: sizes.append(StageSize(at, subject.count(), len(printer.text(subject).encode()))),
     )
     return sizes
 
@@ -142,7 +145,11 @@ _ENTRY = "sdx_model_run"
 
 
 def _each_stage(
-    model: ModelSource, last: Stage, visit: Callable[[Stage, _Subject], None], only: Stage | None = None
+    model: ModelSource,
+    last: Stage,
+    visit: Callable[[Stage, _Subject], None],
+    only: Stage | None = None,
+    target: Target | None = None,
 ) -> None:
     """Compile up to the last stage; visit each (or the only one asked for)."""
 
@@ -164,7 +171,7 @@ def _each_stage(
     run_passes(module, observe, steps)
     if last in _PASS_STAGES:
         return
-    target = host_target()
+    target = target or host_target()
     program = schedule(module.main, target, "model")
     if at(Stage.LOOP, lambda: _ProgramSubject(program)):
         return
@@ -248,9 +255,7 @@ class _StageText:
     def module(self, module: Module) -> str:
         if self.nodes.pattern is None:
             return print_module(module, elide=self.elide, locations=self.locations)
-        return self._found(
-            line for f in module.functions.values() for line in self._chosen(f)
-        )
+        return self._found(line for f in module.functions.values() for line in self._chosen(f))
 
     def program(self, program: Program, plan: MemoryPlan | None) -> str:
         summary = "" if plan is None else _plan_text(plan, program)
@@ -275,7 +280,8 @@ class _StageText:
             else:
                 title, wanted = f"of {_short(location)}", self.nodes.choose(location)
             if wanted:
-                parts.append(f"{subject.comment} {symbol}, {title}\n{text.strip()}\n")
+                text = text.strip("\n")
+                parts.append(f"{subject.comment} {symbol}, {title}\n{text}\n")
         return self._found(["\n".join(parts).rstrip("\n")] if parts else [])
 
     def _chosen(self, function: Function) -> Iterator[str]:
@@ -315,5 +321,7 @@ def _plan_text(plan: MemoryPlan, program: Program) -> str:
             lines.append(f"// arena {number}: {size} bytes")
         for one in sorted(mine, key=lambda a: a.start):
             name = one.name or "(unnamed)"
-            lines.append(f"//   {name}: {one.size} bytes at {one.offset}, used by ops {one.start} to {one.end}")
+            lines.append(
+                f"//   {name}: {one.size} bytes at {one.offset}, used by ops {one.start} to {one.end}"
+            )
     return "\n".join(lines) + "\n"

@@ -1,9 +1,9 @@
-"""JIT-compiles one emitted lane function into a loop over arrays, for every test of code generation here."""
+"""JIT-compiles an emitted lane function into a loop over arrays, for the tests of this folder."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -22,11 +22,8 @@ LaneFunction = Callable[..., V]
 ArrayFunction = Callable[..., np.ndarray]
 
 
-def _loop_text(
-    function: LaneFunction, inputs: list[LType], output: LType, features: Collection[str] = ()
-) -> str:
+def _loop_text(function: LaneFunction, inputs: list[LType], output: LType, module: ModuleText) -> str:
     """A function `loop(out, in..., count)` over whole vectors."""
-    module = ModuleText(features)
     em = Emitter(module)
     index, after = V(I64, "%i"), "%after"
     em.br("body")
@@ -61,21 +58,21 @@ class Jit:
         inputs: list[type],
         output: type,
         width: int = 8,
-        features: Collection[str] = (),
+        module: ModuleText | None = None,
     ) -> ArrayFunction:
         """The function over arrays of any length of the given NumPy types, `width` lanes at a time.
 
-        `features` are those that the emitter may use; the machine code uses all of the host anyway.
+        `module` says what the emitter may use; the machine code uses all of the host anyway.
         """
         dtypes = [np.dtype(t) for t in inputs]
         types = [_TYPES[t].with_width(width) for t in dtypes]
         out = _TYPES[np.dtype(output)].with_width(width)
-        module = llvm.parse_assembly(_loop_text(function, types, out, features))
-        module.verify()
+        parsed = llvm.parse_assembly(_loop_text(function, types, out, module or ModuleText()))
+        parsed.verify()
         machine = llvm.Target.from_default_triple().create_target_machine(
             cpu=llvm.get_host_cpu_name(), features=self._features, opt=2
         )
-        engine = llvm.create_mcjit_compiler(module, machine)
+        engine = llvm.create_mcjit_compiler(parsed, machine)
         engine.finalize_object()
         self._engines.append(engine)
         address = engine.get_function_address("loop")

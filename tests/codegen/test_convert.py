@@ -1,4 +1,4 @@
-"""Conversions between element types: ml_dtypes over every pattern, and the interpreter's table for every pair."""
+"""Conversions against ml_dtypes for every pattern, and the interpreter's table for every pair."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sardonyx.codegen.convert import CONVERSIONS, convert, round_to
-from sardonyx.codegen.emitter import Emitter, V
+from sardonyx.codegen.emitter import Emitter, ModuleText, V, ltype
 from sardonyx.core import rounding
 from sardonyx.core.small_floats import OutOfRange
 from sardonyx_runtime import dtypes
@@ -39,7 +39,9 @@ def carrier(dtype: DType) -> Any:
     return dtype.numpy.type if machine else np.dtype(f"u{dtype.numpy.itemsize}").type
 
 
-def run(jit: Any, x: Array, to: DType, width: int = 8, **options: Any) -> Array:
+def run(
+    jit: Any, x: Array, to: DType, width: int = 8, module: ModuleText | None = None, **options: Any
+) -> Array:
     """x converted by compiled code."""
     source = dtypes.by_numpy(x.dtype)
 
@@ -49,7 +51,7 @@ def run(jit: Any, x: Array, to: DType, width: int = 8, **options: Any) -> Array:
         result = convert(e, value, source, to, **options)
         return e.zext(result, 8) if to is dtypes.boolean else result
 
-    compiled = jit.compile(lanes, [carrier(source)], carrier(to), width)
+    compiled = jit.compile(lanes, [carrier(source)], carrier(to), width, module)
     return np.asarray(compiled(x.view(carrier(source)))).view(to.numpy)
 
 
@@ -78,7 +80,9 @@ def patterns(dtype: DType) -> Array:
 
 
 def samples(dtype: DType) -> Array:
-    """Every value of a narrow type; of a wide one many, with the values around every tie of the narrow floats."""
+    """Every value of a narrow type; of a wide one many, with the values around every tie of the
+    narrow floats.
+    """
     rng = np.random.default_rng(3)
     if dtype.bits <= 16:
         return patterns(dtype)
@@ -122,7 +126,7 @@ def samples(dtype: DType) -> Array:
 
 
 def tie_points(dtype: DType) -> Array:
-    """The finite values of a narrow float and the points half way between neighbours, in float64."""
+    """The finite values of a narrow float and the middles between neighbours, in float64."""
     values = patterns(dtype).astype(np.float64)
     values = np.unique(values[np.isfinite(values)])
     beyond = values[-1] + (values[-1] - values[-2]) * np.array([0.5, 1.0, 1.5])
@@ -167,7 +171,7 @@ def test_rules_out_of_range(jit: Any, to: DType, saturate: bool, infinity: str) 
             assert_same(run(jit, x, to, **rule), rounding.convert(x, to, OutOfRange(**rule)), x)
 
 
-# -- against ml_dtypes, independently of the interpreter ------------------------------------------------------------
+# -- against ml_dtypes, independently of the interpreter -------------------------------------------
 
 
 @pytest.mark.parametrize("source", [t for t in REAL if t.is_float and t.bits <= 16], ids=str)
@@ -180,7 +184,9 @@ def test_widening_every_pattern(jit: Any, source: DType) -> None:
 
 @pytest.mark.parametrize("to", [dtypes.f16, dtypes.bf16, *FLOAT8], ids=str)
 def test_narrowing_f32(jit: Any, to: DType) -> None:
-    """ml_dtypes' casts are the rules without saturation; every high half of an f32 with four low halves."""
+    """ml_dtypes' casts are the rules without saturation; every high half of an f32 with four low
+    halves.
+    """
     high = np.arange(1 << 16, dtype=np.uint32) << 16
     x = np.concatenate([high | low for low in (0, 1, 0x7FFF, 0x8000, 0x8001)]).view(np.float32)
     expected = x.astype(to.numpy)
@@ -271,3 +277,23 @@ def test_exact_conversion(jit: Any, to: DType) -> None:
     values = patterns(to)
     x = values.astype(np.float32)
     assert_same(run(jit, x, to, exact=True), values, x)
+
+
+@pytest.mark.parametrize("narrow", [dtypes.f16, dtypes.f8e5m2, dtypes.bf16], ids=str)
+def test_targets_without_f16_conversions(jit: Any, narrow: DType) -> None:
+    """In integer arithmetic, and no instruction on half but bitcasts."""
+    for source, to in [
+        (dtypes.f32, narrow),
+        (dtypes.f64, narrow),
+        (dtypes.f16, narrow),
+        (narrow, dtypes.f32),
+    ]:
+        if source is not to:
+            module = ModuleText(has_f16_conversions=False)
+            x = samples(source)
+            assert_same(run(jit, x, to, module=module), rounding.convert(x, to), x)
+    emitter = Emitter(ModuleText(has_f16_conversions=False))
+    x = V(ltype("f", 16, 8), "%x")
+    convert(emitter, x, dtypes.f16, dtypes.f64)
+    round_to(emitter, V(ltype("f", 32, 8), "%y"), dtypes.f16)
+    assert not [line for line in emitter.lines if "half" in line and "bitcast" not in line]

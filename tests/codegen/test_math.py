@@ -1,4 +1,4 @@
-"""The vector math functions against mpmath, in units in the last place (ULP) of the exact result."""
+"""The vector math functions against mpmath, in units in the last place (ULP) of the result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
-from sardonyx.codegen.emitter import Emitter, ModuleText, V, ltype
+from sardonyx.codegen.emitter import PTR, Emitter, ModuleText, V, ltype
 from sardonyx.codegen.math import MATH
 
 INF = float("inf")
@@ -20,30 +20,31 @@ NAN = float("nan")
 # The bound each function keeps, in ULP, (f32, f64). The tests fail beyond it.
 LIMIT = {
     "acos": (1.0, 1.0),
-    "acosh": (2.0, 2.0),
+    "acosh": (1.0, 1.0),
     "asin": (1.0, 1.0),
-    "asinh": (1.5, 1.5),
+    "asinh": (1.25, 1.25),
     "atan": (1.0, 1.0),
-    "atanh": (1.5, 1.5),
+    "atanh": (1.25, 1.25),
     "cos": (1.0, 1.0),
-    "cosh": (1.5, 1.5),
-    "erf": (1.0, 1.5),
+    "cosh": (1.0, 1.0),
+    "erf": (1.0, 1.0),
     "exp": (1.0, 1.0),
     "exp2": (1.0, 1.0),
     "expm1": (1.0, 1.0),
     "log": (1.0, 1.0),
     "log1p": (1.0, 1.0),
-    "log2": (1.5, 1.5),
+    "log2": (1.25, 1.0),
     "pow": (1.0, 1.0),
     "sigmoid": (1.0, 1.0),
     "sin": (1.0, 1.0),
     "sinh": (1.0, 1.0),
-    "softplus": (1.5, 1.5),
-    "tan": (1.0, 1.0),
+    "softplus": (1.25, 1.0),
+    "tan": (1.0, 1.25),
     "tanh": (1.0, 1.0),
 }
 
-# How far an argument matters: beyond, the reference is taken at the limit (mpmath would work for ever).
+# How far an argument matters: beyond, the reference is taken at the limit (mpmath would work for
+# ever).
 SATURATION = {
     "cosh": 2000.0,
     "erf": 40.0,
@@ -85,7 +86,15 @@ SPECIAL = {
     "expm1": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -1.0), (-1e30, -1.0)],
     "log": [(1.0, 0.0), (0.0, -INF), (-0.0, -INF), (INF, INF), (-INF, NAN), (-1.0, NAN)],
     "log1p": [(0.0, 0.0), (-0.0, -0.0), (-1.0, -INF), (INF, INF), (-INF, NAN), (-2.0, NAN)],
-    "log2": [(1.0, 0.0), (1024.0, 10.0), (0.125, -3.0), (0.0, -INF), (-0.0, -INF), (INF, INF), (-1.0, NAN)],
+    "log2": [
+        (1.0, 0.0),
+        (1024.0, 10.0),
+        (0.125, -3.0),
+        (0.0, -INF),
+        (-0.0, -INF),
+        (INF, INF),
+        (-1.0, NAN),
+    ],
     "sigmoid": [(0.0, 0.5), (-0.0, 0.5), (INF, 1.0), (-INF, 0.0), (1e30, 1.0), (-1e30, 0.0)],
     "sin": [(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN)],
     "sinh": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF), (1e30, INF), (-1e30, -INF)],
@@ -145,7 +154,9 @@ def reference(name: str, x: float) -> Any:
 
 
 def ulp_error(got: float, exact: Any, mantissa: int, least_exponent: int, largest_exponent: int) -> float:
-    """|got - exact| in units of the last place of `exact`; infinity counts as the power of two after the largest."""
+    """|got - exact| in units of the last place of `exact`; infinity counts as the power of two
+    after the largest.
+    """
     if mpmath.isnan(exact):
         return 0.0 if math.isnan(got) else INF
     if math.isnan(got):
@@ -184,7 +195,9 @@ def sweep_errors(got: Array, exact: Array) -> Array:
 
 
 def arguments(name: str, dtype: type, rng: np.random.Generator) -> Array:
-    """Every exponent with random mantissas and both signs, every power of two of f32, the dense interval."""
+    """Every exponent with random mantissas and both signs, every power of two of f32, the dense
+    interval.
+    """
     info = np.finfo(dtype)
     unsigned = np.dtype(f"u{np.dtype(dtype).itemsize}")
     exponents = np.arange(0, (1 << info.iexp) - 1)
@@ -223,7 +236,9 @@ def test_error_in_ulp(jit: Any, name: str, dtype: type) -> None:
 
 @pytest.mark.parametrize("name", sorted(SWEPT))
 def test_error_of_f32_over_a_dense_sweep(jit: Any, name: str) -> None:
-    """Half a million patterns over all exponents against NumPy's f64 functions, whose own error does not count here."""
+    """Half a million patterns over all exponents against NumPy's f64 functions, whose own error
+    does not count here.
+    """
     dtype = np.dtype(np.float32)
     bits = np.arange(3, 1 << 32, 8191, dtype=np.uint64).astype(np.uint32)
     low, high = INTERVAL.get(name, (-4.0, 4.0))
@@ -265,7 +280,9 @@ def test_odd_functions_keep_signs_and_denormals(jit: Any, name: str, dtype: type
 
 @pytest.mark.parametrize("dtype", TYPES)
 def test_widths_agree(jit: Any, dtype: type) -> None:
-    """Bit for bit, and no lane looks at another: one huge argument among small ones changes only its own result."""
+    """Bit for bit, and no lane looks at another: one huge argument among small ones changes only
+    its own result.
+    """
     x = np.concatenate([np.linspace(-3, 3, 61), [1e30, -1e10, 5e4, 1e9, NAN, INF, 1e-40]]).astype(dtype)
     for name in UNARY:
         results = [jit.compile(MATH[name], [dtype], dtype, width)(x) for width in (1, 4, 8, 16)]
@@ -279,7 +296,7 @@ def test_features_of_the_target_change_no_result(jit: Any, name: str, dtype: typ
     x = arguments(name, dtype, np.random.default_rng(9))
     for width in (4, 8, 16):
         plain = jit.compile(MATH[name], [dtype], dtype, width)(x)
-        special = jit.compile(MATH[name], [dtype], dtype, width, jit.host_features)(x)
+        special = jit.compile(MATH[name], [dtype], dtype, width, ModuleText(jit.host_features))(x)
         np.testing.assert_array_equal(special, plain)
 
 
@@ -333,13 +350,19 @@ def test_pow_special_cases(jit: Any, dtype: type) -> None:
 
 @pytest.mark.parametrize("dtype", TYPES)
 def test_pow_error_in_ulp(jit: Any, dtype: type) -> None:
-    """Results over the whole range, bases near 1 with huge exponents, and negative bases with whole exponents."""
+    """Results over the whole range, bases near 1 with huge exponents, and negative bases with whole
+    exponents.
+    """
     rng = np.random.default_rng(11)
     info = np.finfo(dtype)
     span = -float(info.minexp) + info.nmant
     logs = rng.uniform(-span, span, 2500) * math.log(2)
     x = np.concatenate(
-        [np.exp(rng.uniform(-80, 80, 1000)), rng.uniform(0, 4, 1000), 1 + rng.uniform(-1e-4, 1e-4, 500)]
+        [
+            np.exp(rng.uniform(-80, 80, 1000)),
+            rng.uniform(0, 4, 1000),
+            1 + rng.uniform(-1e-4, 1e-4, 500),
+        ]
     )
     x = x.astype(dtype)
     with np.errstate(all="ignore"):
@@ -355,7 +378,10 @@ def test_pow_error_in_ulp(jit: Any, dtype: type) -> None:
         exact = mpmath.power(mpf(base), int(exponent)) if base < 0 else mpmath.power(mpf(base), mpf(exponent))
         error = ulp_error(value, exact, info.nmant, int(info.minexp), int(info.maxexp) - 1)
         if error > bound:
-            bound, where = error, f"pow({base!r}, {exponent!r}) = {value!r}, not {mpmath.nstr(exact, 20)}"
+            bound, where = (
+                error,
+                f"pow({base!r}, {exponent!r}) = {value!r}, not {mpmath.nstr(exact, 20)}",
+            )
     limit = LIMIT["pow"][TYPES.index(dtype)]
     print(f"ULP pow {np.dtype(dtype)}: {bound:.3f} (limit {limit}) at {where}")
     assert bound <= limit, f"{bound:.3f} ULP, limit {limit}: {where}"
@@ -363,7 +389,9 @@ def test_pow_error_in_ulp(jit: Any, dtype: type) -> None:
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_f64_arguments_next_to_multiples_of_a_quadrant(jit: Any, name: str) -> None:
-    """The doubles nearest to multiples of pi/2, by continued fractions of 2**e 2/pi: the reduction cancels most."""
+    """The doubles nearest to multiples of pi/2, by continued fractions of 2**e 2/pi: the reduction
+    cancels most.
+    """
     x = []
     for exponent in range(-52, 970, 7):
         with mpmath.workprec(1400):
@@ -399,7 +427,7 @@ def test_constants_print_exactly() -> None:
 
 
 def test_masked_memory_and_gather(jit: Any) -> None:
-    """Lanes under the mask from a table by gather; the others from what is given."""
+    """Lanes under the mask from a table by gather, the others from what a masked load gives."""
 
     def lanes(e: Emitter, x: V) -> V:
         table = e.module.table("test.table", ltype("f", 32), [10.0 * k for k in range(8)])
@@ -407,7 +435,11 @@ def test_masked_memory_and_gather(jit: Any) -> None:
         mask = e.icmp("slt", index, e.const(index.type, 4))
         gathered = e.gather(x.type, table, index, mask)
         head = e.masked_load(x.type, table, mask, e.const(x.type, -1.0))
-        return e.add(gathered, e.select(mask, e.const(x.type, 0.0), head))
+        total = e.add(gathered, e.select(mask, e.const(x.type, 0.0), head))
+        slot = e.result(PTR, "alloca [8 x float], align 4")
+        e.store(head, slot)
+        e.masked_store(total, slot, mask)  # what is not under the mask was there before
+        return e.load(x.type, slot)
 
     x = np.array([3, 7, 0, 5, 1, 2, 6, 4], np.float32)
     expected = [30.0, -1.0, 0.0, -1.0, 10.0, 20.0, -1.0, -1.0]

@@ -51,7 +51,11 @@ FUNCTIONS: dict[str, tuple[str, Exact, int]] = {
     "Softsign": ("Softsign", lambda x: x / (1 + abs(x)), 2),
     "Swish": ("Swish", lambda x: x * _sigmoid(x), 3),
 }
-"""Where HardSigmoid's sum cancels, the absolute error counts (see below)."""
+
+# Where a sum cancels, or a factor is subnormal, an absolute error is allowed: in units of epsilon, and of
+# the smallest subnormal.
+CANCELS = {"HardSigmoid": 1}
+SMALL_FACTOR = {"Mish": 800, "Swish": 800}
 
 
 def rounded(value: Any, dtype: np.dtype[Any]) -> Any:
@@ -81,7 +85,8 @@ def test_digits(name: str, dtype: str, engine: str) -> None:
     x = points(dtype)
     want = np.array([rounded(exact(mp.mpf(float(v))), x.dtype) for v in x], x.dtype)
     (y,) = run_model(make_model(f"y = {node} (x)", {"x": x}, opset=28), [x], engine)
-    atol = float(np.finfo(dtype).eps) if name == "HardSigmoid" else 0.0
+    info = np.finfo(dtype)
+    atol = CANCELS.get(name, 0) * float(info.eps) + SMALL_FACTOR.get(name, 0) * float(info.smallest_subnormal)
     check(y, want, ulp=ulp, atol=atol, zero_signs=False)
 
 
@@ -98,11 +103,11 @@ def test_digits_of_the_approximate_gelu(engine: str) -> None:
 
 def float64_function(name: str) -> Callable[[Array], Array]:
     """The function of an activation in float64, which has digits enough for 16 bits."""
-    erf = np.vectorize(math.erf)
+    erfc = np.vectorize(math.erfc)
     functions: dict[str, Callable[[Array], Array]] = {
         "Celu": lambda x: np.where(x >= 0, x, np.expm1(x)),
         "Elu": lambda x: np.where(x >= 0, x, np.expm1(x)),
-        "Gelu": lambda x: np.where(np.isinf(x) & (x < 0), np.nan, x * 0.5 * (1 + erf(x / math.sqrt(2)))),
+        "Gelu": lambda x: np.where(np.isinf(x) & (x < 0), np.nan, x * 0.5 * erfc(-x / math.sqrt(2))),
         "HardSigmoid": lambda x: np.clip(float(np.float32(0.2)) * x + 0.5, 0, 1),
         "HardSwish": lambda x: x * np.clip((x + 3) / 6, 0, 1),
         "LeakyRelu": lambda x: np.where(x < 0, float(np.float32(0.01)) * x, x),
@@ -116,9 +121,10 @@ def float64_function(name: str) -> Callable[[Array], Array]:
     return functions[name]
 
 
-ACTIVATIONS = (
-    "Celu Elu Gelu HardSigmoid HardSwish LeakyRelu Mish Selu Softplus Softsign Swish ThresholdedRelu".split()
-)
+ACTIVATIONS = [
+    *("Celu", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Selu", "Softplus", "Softsign"),
+    *("Swish", "ThresholdedRelu"),
+]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -142,12 +148,10 @@ def test_16_bits_are_rounded_once(name: str, dtype: str, engine: str) -> None:
 )
 @each_engine
 def test_nan_comes_out_as_nan(name: str, dtype: str, engine: str) -> None:
+    if (name, dtype) == ("Shrink", "bfloat16"):
+        pytest.skip("no version of Shrink takes it")
     x = tensor(dtype, [math.nan, 1.0, -math.nan, -1.0, math.nan])
-    (y,) = run_model(
-        make_model(f"y = {name} (x)", {"x": x}, opset=28 if name != "Shrink" or dtype != "bfloat16" else 28),
-        [x],
-        engine,
-    )
+    (y,) = run_model(make_model(f"y = {name} (x)", {"x": x}, opset=28), [x], engine)
     assert np.isnan(y.astype(np.float32)).tolist() == [True, False, True, False, True]
 
 

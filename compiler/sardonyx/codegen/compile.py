@@ -8,6 +8,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from sardonyx.codegen.emitter import ModuleText
+from sardonyx.codegen.floating_state import guarded_entry
 from sardonyx.codegen.program import program_text
 from sardonyx.codegen.support import support_text
 from sardonyx.codegen.translate import translate_kernel
@@ -31,7 +32,9 @@ def kernel_text(function: Function, symbol: str, target: Target) -> str:
 def whole_program_text(program: Program, target: Target, symbol: str) -> str:
     """The LLVM module of the entry point."""
     module = ModuleText(target.features, target.function_attributes)
-    text = program_text(program, module, symbol)
+    text = program_text(program, module, f"{symbol}.body")
+    text = text.replace(f"define i32 @{symbol}.body(", f"define internal i32 @{symbol}.body(", 1)
+    text += guarded_entry(target.triple, symbol, f"{symbol}.body")
     return _module(module, text, target)
 
 
@@ -61,7 +64,7 @@ def compile_text(text: str, target: Target, *, passes: bool = True) -> bytes:
 
 
 def support_object(target: Target) -> bytes:
-    return compile_text(f'target triple = "{target.triple}"\n{support_text()}{_METADATA}', target)
+    return compile_text(f'target triple = "{target.triple}"\n{support_text(target.triple)}{_METADATA}', target)
 
 
 def assembly(text: str, target: Target, *, passes: bool = True) -> str:

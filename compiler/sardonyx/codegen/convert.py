@@ -1,13 +1,13 @@
-"""Conversions between element types, bit for bit the table of docs/numerics.md, for any number of lanes.
+"""Conversions between element types by the table of docs/numerics.md, for any number of lanes.
 
-Values travel in the representation of the emitter's types: f16, f32 and f64 as LLVM floats; bf16 and the floats of
-8 bits and fewer as integers that hold their bits (16, 8); bool as i1; integers of 4 and 2 bits in 8, as ml_dtypes
-keeps them: their bits and zeros above, negative ones too.
+Values travel in the representation of the emitter's types: f16, f32 and f64 as LLVM floats; bf16
+and the floats of 8 bits and fewer as integers that hold their bits (16, 8); bool as i1; integers of
+4 and 2 bits in 8, as ml_dtypes keeps them: their bits and zeros above, negative ones too.
 
-Every conversion to a float rounds once, to nearest even, straight from the source.  Where a hardware step in between
-would round before, the step rounds to odd instead: an inexact value gets an odd last bit, which keeps the second
-rounding right (S. Boldo and G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using
-rounding to odd", 2008).
+Every conversion to a float rounds once, to nearest even, straight from the source. Where a hardware
+step in between would round before, the step rounds to odd instead: an inexact value gets an odd
+last bit, which keeps the second rounding right (S. Boldo and G. Melquiond, "Emulation of FMA and
+correctly rounded sums: proved algorithms using rounding to odd", 2008).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sardonyx.codegen.emitter import Emitter, V
-from sardonyx.codegen.small_floats import decode, encode
+from sardonyx.codegen.small_floats import decode, encode, f16_from_wide, f32_from_f16
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dtypes import DType
 
@@ -48,9 +48,10 @@ def convert(
 ) -> V:
     """x of type `source` in type `to`.
 
-    `saturate`, `infinity` (`saturate` or `nan`) and `round_mode` (`up`, `down`, `nearest`) count for small floats
-    only, as in `core.convert`.  `exact` promises that x, a number or NaN, is a value of `to` already, so that
-    nothing need be rounded.  KeyError for types without numbers and complex ones.
+    `saturate`, `infinity` (`saturate` or `nan`) and `round_mode` (`up`, `down`, `nearest`) count
+    for small floats only, as in `core.convert`. `exact` promises that x, a number or NaN, is a
+    value of `to` already, so that nothing need be rounded. KeyError for types without numbers and
+    complex ones.
     """
     if source is to:
         return x
@@ -61,7 +62,7 @@ def convert(
 def round_to(e: Emitter, x: V, to: DType) -> V:
     """An f32 rounded to the values of f16 or bf16, and kept as f32."""
     if to is dtypes.f16:
-        return e.fpext(e.fptrunc(x, 16), 32)
+        return _f16_to_f32(e, _f32_to_f16(e, x))
     bits = x.type.as_int
     kept = e.and_(_rounded_bf16_bits(e, x), e.const(bits, -0x10000))
     return e.bitcast(kept, x.type)
@@ -76,11 +77,11 @@ def _kind(dtype: DType) -> str:
     return dtype.name if dtype.is_float else dtype.kind
 
 
-# -- float to float ------------------------------------------------------------------------------------------------
+# -- float to float --------------------------------------------------------------------------------
 
 
 def _rounded_bf16_bits(e: Emitter, x: V) -> V:
-    """The bits of an f32 of which the upper half is x in bf16; a NaN stays one and becomes quiet."""
+    """The bits of an f32 whose upper half is x in bf16; a NaN stays one and becomes quiet."""
     bits_type = x.type.as_int
     bits = e.bitcast(x, bits_type)
     lowest = e.and_(e.lshr(bits, e.const(bits_type, 16)), e.const(bits_type, 1))
@@ -105,14 +106,29 @@ def _f64_to_f32_odd(e: Emitter, x: V) -> V:
     back = e.fpext(near, 64)
     bits_type = near.type.as_int
     bits = e.bitcast(near, bits_type)
-    # Step back to the neighbour towards zero (the largest float, where the rounding overflowed), then make it odd.
+    # Step back to the neighbour towards zero (the largest float, where the rounding overflowed),
+    # then make it odd.
     beyond = e.fcmp("ogt", e.abs(back), e.abs(x))
     toward_zero = e.isub(bits, e.zext(beyond, 32))
     odd = e.or_(toward_zero, e.const(bits_type, 1))
     return e.bitcast(e.select(e.fcmp("one", back, x), odd, bits), near.type)
 
 
+def _f32_to_f16(e: Emitter, x: V, rule: Conversion | None = None) -> V:
+    return e.fptrunc(x, 16) if e.module.has_f16_conversions else f16_from_wide(e, x)
+
+
+def _f16_to_f32(e: Emitter, x: V, rule: Conversion | None = None) -> V:
+    return e.fpext(x, 32) if e.module.has_f16_conversions else f32_from_f16(e, x)
+
+
+def _f16_to_f64(e: Emitter, x: V, rule: Conversion) -> V:
+    return e.fpext(_f16_to_f32(e, x), 64)
+
+
 def _f64_to_f16(e: Emitter, x: V, rule: Conversion) -> V:
+    if not e.module.has_f16_conversions:
+        return f16_from_wide(e, x)
     return e.fptrunc(_f64_to_f32_odd(e, x), 16)
 
 
@@ -120,27 +136,27 @@ def _f64_to_bf16(e: Emitter, x: V, rule: Conversion) -> V:
     return _f32_to_bf16(e, _f64_to_f32_odd(e, x), rule)
 
 
-def _extend(bits: int) -> Emit:
-    return lambda e, x, rule: e.fpext(x, bits)
+def _f32_to_f64(e: Emitter, x: V, rule: Conversion) -> V:
+    return e.fpext(x, 64)
 
 
-def _truncate(bits: int) -> Emit:
-    return lambda e, x, rule: e.fptrunc(x, bits)
+def _f64_to_f32(e: Emitter, x: V, rule: Conversion) -> V:
+    return e.fptrunc(x, 32)
 
 
 def _f16_to_bf16(e: Emitter, x: V, rule: Conversion) -> V:
-    return _f32_to_bf16(e, e.fpext(x, 32), rule)
+    return _f32_to_bf16(e, _f16_to_f32(e, x), rule)
 
 
 def _bf16_to_f16(e: Emitter, x: V, rule: Conversion) -> V:
-    return e.fptrunc(_bf16_to_f32(e, x, rule), 16)
+    return _f32_to_f16(e, _bf16_to_f32(e, x, rule))
 
 
 def _bf16_to_f64(e: Emitter, x: V, rule: Conversion) -> V:
     return e.fpext(_bf16_to_f32(e, x, rule), 64)
 
 
-# -- small floats ----------------------------------------------------------------------------------------------------
+# -- small floats ----------------------------------------------------------------------------------
 
 
 def _wide(e: Emitter, x: V, source: DType) -> V:
@@ -149,7 +165,7 @@ def _wide(e: Emitter, x: V, source: DType) -> V:
 
 
 _WIDEN: Mapping[str, Callable[[Emitter, V, DType], V]] = {
-    "f16": lambda e, x, source: e.fpext(x, 32),
+    "f16": lambda e, x, source: _f16_to_f32(e, x),
     "bf16": lambda e, x, source: _bf16_to_f32(e, x, Conversion(source, dtypes.f32)),
     "f32": lambda e, x, source: x,
     "f64": lambda e, x, source: x,
@@ -167,7 +183,7 @@ def _small_to_float(e: Emitter, x: V, rule: Conversion) -> V:
     return convert(e, wide, dtypes.f32, rule.to, exact=rule.to is dtypes.bf16)
 
 
-# -- to bool and to integers ---------------------------------------------------------------------------------------
+# -- to bool and to integers -----------------------------------------------------------------------
 
 
 def _float_to_bool(e: Emitter, x: V, rule: Conversion) -> V:
@@ -181,13 +197,17 @@ def _integer_to_bool(e: Emitter, x: V, rule: Conversion) -> V:
 
 
 def _low_bits(e: Emitter, x: V, to: DType) -> V:
-    """The low bits of an integer at least as wide as `to`'s representation, zeros above them below 8 bits."""
+    """The low bits of an integer at least as wide as `to`'s representation, zeros above them below
+    8 bits.
+    """
     low = e.trunc_int(x, max(8, to.bits))
     return e.and_(low, e.const(low.type, (1 << to.bits) - 1)) if to.bits < 8 else low
 
 
 def _number(e: Emitter, x: V, source: DType) -> V:
-    """An integer as a number: the sign spread, what lies above the bits cleared, where it has fewer than 8."""
+    """An integer as a number: the sign spread, what lies above the bits cleared, where it has fewer
+    than 8.
+    """
     if source.bits >= 8 or not source.is_integer:
         return x
     left = e.const(x.type, 8 - source.bits)
@@ -210,7 +230,8 @@ def _bool_to_integer(e: Emitter, x: V, rule: Conversion) -> V:
 def _to_signed(e: Emitter, x: V, bits: int) -> V:
     """A float truncated to a signed integer; NaN and what does not fit becomes the lowest value."""
     lowest = -(2.0 ** (bits - 1))
-    # In f64 there are values between the lowest int32 and the one below, which truncate to the lowest.
+    # In f64 there are values between the lowest int32 and the one below, which truncate to the
+    # lowest.
     above = e.fcmp("ogt", x, e.const(x.type, lowest - 1)) if bits == 32 and x.type.bits == 64 else None
     above = above or e.fcmp("oge", x, e.const(x.type, lowest))
     fits = e.and_(above, e.fcmp("olt", x, e.const(x.type, -lowest)))
@@ -219,7 +240,9 @@ def _to_signed(e: Emitter, x: V, bits: int) -> V:
 
 
 def _float_to_integer(e: Emitter, x: V, rule: Conversion) -> V:
-    """Through int64 for 64 bits and uint32, through int32 for the rest; uint64 has its upper half besides."""
+    """Through int64 for 64 bits and uint32, through int32 for the rest; uint64 has its upper half
+    besides.
+    """
     to = rule.to
     x = _wide(e, x, rule.source)
     if to is not dtypes.u64:
@@ -230,7 +253,7 @@ def _float_to_integer(e: Emitter, x: V, rule: Conversion) -> V:
     return e.select(high, e.xor(low, e.const(low.type, 1 << 63)), low)
 
 
-# -- integers and bool to floats -----------------------------------------------------------------------------------
+# -- integers and bool to floats -------------------------------------------------------------------
 
 
 def _number_to_float(e: Emitter, x: V, source: DType, bits: int) -> V:
@@ -244,11 +267,14 @@ def _integer_to_wide_float(e: Emitter, x: V, rule: Conversion) -> V:
 
 
 def _exact_float(e: Emitter, x: V, source: DType) -> tuple[V, DType]:
-    """An integer or bool in f32 or f64 without a rounding that counts: exact, or rounded to odd beyond 2**53."""
+    """An integer or bool in f32 or f64 without a rounding that counts: exact, or rounded to odd
+    beyond 2**53.
+    """
     if x.type.bits <= 16:
         return _number_to_float(e, x, source, 32), dtypes.f32
     if x.type.bits == 64:
-        # The floor to a multiple of 2**11 with a set last bit if that was inexact, in two's complement as well.
+        # The floor to a multiple of 2**11 with a set last bit if that was inexact, in two's
+        # complement as well.
         below, last = e.const(x.type, 0x7FF), e.const(x.type, 0x800)
         low = e.and_(x, below)
         sticky = e.and_(e.iadd(low, below), last)
@@ -274,14 +300,14 @@ def _integer_to_small(e: Emitter, x: V, rule: Conversion) -> V:
 
 Emit = Callable[[Emitter, V, Conversion], V]
 
-# (kind of source, kind of target); a kind is a float type's name, `small` for floats of at most 8 bits, `integer`
-# or `bool`.
+# (kind of source, kind of target); a kind is a float type's name, `small` for floats of at most 8
+# bits, `integer` or `bool`.
 CONVERSIONS: Mapping[tuple[str, str], Emit] = {
-    ("f16", "f32"): _extend(32),
-    ("f16", "f64"): _extend(64),
-    ("f32", "f64"): _extend(64),
-    ("f32", "f16"): _truncate(16),
-    ("f64", "f32"): _truncate(32),
+    ("f16", "f32"): _f16_to_f32,
+    ("f16", "f64"): _f16_to_f64,
+    ("f32", "f64"): _f32_to_f64,
+    ("f32", "f16"): _f32_to_f16,
+    ("f64", "f32"): _f64_to_f32,
     ("f64", "f16"): _f64_to_f16,
     ("f64", "bf16"): _f64_to_bf16,
     ("f32", "bf16"): _f32_to_bf16,

@@ -1,10 +1,12 @@
-"""A small, fast emitter of LLVM IR text, one method per instruction, the same for every vector width.
+"""A small, fast emitter of LLVM IR text: one method per instruction, the same for every width.
 
-Why text: ``llvmlite.ir`` has no bfloat type and spends more time building a kernel than LLVM spends compiling it,
-while LLVM's own parser reads text at tens of megabytes a second.  Values are `V` (type and reference); a reference is
-an SSA name or a literal, so constants cost no instruction.  Nothing here folds or simplifies: LLVM does.
+Why text: ``llvmlite.ir`` has no bfloat type and spends more time building a kernel than LLVM spends
+compiling it, while LLVM's own parser reads text at tens of megabytes a second. Values are `V` (type
+and reference); a reference is an SSA name or a literal, so constants cost no instruction. Nothing
+here folds or simplifies: LLVM does.
 
-No instruction carries a fast-math flag; contraction to FMA happens only where `Emitter.fma` is called.
+No instruction carries a fast-math flag; contraction to FMA happens only where `Emitter.fma` is
+called.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ _SCALAR_TEXT = {("f", 16): "half", ("f", 32): "float", ("f", 64): "double", ("p"
 class LType:
     """An LLVM first-class type: a scalar, or a fixed vector of `width` scalars.
 
-    `kind` is 'f' (IEEE float of 16, 32 or 64 bits), 'i' (integer of any width in bits) or 'p' (opaque pointer,
-    written with bits=64).  bfloat16 travels as 'i', 16: LLVM's own bfloat conversions flush denormals on some hosts.
+    `kind` is 'f' (IEEE float of 16, 32 or 64 bits), 'i' (integer of any width in bits) or 'p'
+    (opaque pointer, written with bits=64). bfloat16 travels as 'i', 16: LLVM's own bfloat
+    conversions flush denormals on some hosts.
     """
 
     kind: str
@@ -90,7 +93,8 @@ class V:
 
 
 def float_literal(bits: int, value: float) -> str:
-    """`value` rounded once to a float of `bits` bits, as LLVM writes it exactly (hexadecimal, never decimal).
+    """`value` rounded once to a float of `bits` bits, as LLVM writes it exactly (hexadecimal, never
+    decimal).
 
     LLVM writes float in the bits of the double of the same value, half as 0xH and its own 16 bits.
     """
@@ -102,17 +106,34 @@ def float_literal(bits: int, value: float) -> str:
 
 
 class ModuleText:
-    """What the functions of one module share: declarations, constant tables, helper functions; each named once.
+    """What the functions of one module share: declarations, constant tables, helper functions; each
+    named once.
 
-    `features` are LLVM feature names of the target ("avx512f", ...): a few places pick a better instruction by
-    them; results never depend on them.  `attributes` is put on every helper function (for instance
-    `"prefer-vector-width"="512"`): helpers take vectors as arguments, so they must agree with their callers.
+    `features` are LLVM feature names of the target ("avx512f", ...): a few places pick a better
+    instruction by them; results never depend on them. `attributes` is put on every helper function
+    (for instance `"prefer-vector-width"="512"`): helpers take vectors as arguments, so they must
+    agree with their callers.
+    `has_f16_conversions` says that the target converts between half and float by itself; without,
+    LLVM would call a compiler's run-time library, so sardonyx.codegen.convert uses integers.
     """
 
-    __slots__ = ("_constants", "_declarations", "_functions", "attributes", "features")
+    __slots__ = (
+        "_constants",
+        "_declarations",
+        "_functions",
+        "attributes",
+        "features",
+        "has_f16_conversions",
+    )
 
-    def __init__(self, features: Collection[str] = (), attributes: str = "") -> None:
+    def __init__(
+        self,
+        features: Collection[str] = (),
+        attributes: str = "",
+        has_f16_conversions: bool = True,
+    ) -> None:
         self.features = frozenset(features)
+        self.has_f16_conversions = has_f16_conversions
         self.attributes = attributes
         self._declarations: dict[str, str] = {}
         self._constants: dict[str, str] = {}
@@ -124,7 +145,9 @@ class ModuleText:
             self._declarations[name] = f"declare {result} @{name}({parameters})"
 
     def table(self, name: str, element: LType, values: Sequence[float] | Sequence[int]) -> V:
-        """A private constant array under `name`; returns its address. The first definition of a name stays."""
+        """A private constant array under `name`; returns its address. The first definition of a
+        name stays.
+        """
         if name not in self._constants:
             if element.kind == "f":
                 cells = [f"{element.text} {float_literal(element.bits, v)}" for v in values]
@@ -157,8 +180,9 @@ class ModuleText:
 class Emitter:
     """Appends the instructions of one function body to `lines`.
 
-    `block` is the label of the block that instructions go to now.  Some emitting functions (a guarded slow path) end
-    the block and open another, so a caller that writes a phi must ask for `block` after the value was emitted.
+    `block` is the label of the block that instructions go to now. Some emitting functions (a
+    guarded slow path) end the block and open another, so a caller that writes a phi must ask for
+    `block` after the value was emitted.
     """
 
     __slots__ = ("_count", "_out", "block", "lines", "module")
@@ -170,7 +194,7 @@ class Emitter:
         self._count = 0
         self.block = block
 
-    # -- text ---------------------------------------------------------------------------------------------------------
+    # -- text --------------------------------------------------------------------------------------
 
     def raw(self, line: str) -> None:
         """Appends one line as it is."""
@@ -192,10 +216,10 @@ class Emitter:
         """The body so far."""
         return "\n".join(self.lines)
 
-    # -- constants ----------------------------------------------------------------------------------------------------
+    # -- constants ---------------------------------------------------------------------------------
 
     def const(self, type: LType, value: float | int) -> V:
-        """The constant `value` in every lane: floats exactly rounded once, integers modulo 2**bits."""
+        """`value` in every lane: a float rounded once to the type, an integer modulo 2**bits."""
         bits = type.bits
         if type.kind == "f":
             literal = float_literal(bits, value)
@@ -217,7 +241,7 @@ class Emitter:
             return V(type, "0")
         return V(type, "<" + ", ".join(f"{type.element_text} {i}" for i in range(type.width)) + ">")
 
-    # -- float arithmetic ---------------------------------------------------------------------------------------------
+    # -- float arithmetic --------------------------------------------------------------------------
 
     def _binary(self, opcode: str, a: V, b: V) -> V:
         self._count += 1
@@ -249,7 +273,7 @@ class Emitter:
         """-a, of NaN and zero too (a flip of the sign bit)."""
         return self.result(a.type, f"fneg {a.type.text} {a.ref}")
 
-    # -- integer arithmetic: wraps, never undefined but where said -------------------------------------------------
+    # -- integer arithmetic: wraps; undefined only where said ---------------------------------
 
     def iadd(self, a: V, b: V) -> V:
         """a + b modulo 2**bits"""
@@ -262,6 +286,22 @@ class Emitter:
     def imul(self, a: V, b: V) -> V:
         """a * b modulo 2**bits"""
         return self._binary("mul", a, b)
+
+    def sdiv(self, a: V, b: V) -> V:
+        """Signed quotient towards zero; undefined for b = 0 and for the lowest value by -1"""
+        return self._binary("sdiv", a, b)
+
+    def udiv(self, a: V, b: V) -> V:
+        """Unsigned quotient; undefined for b = 0"""
+        return self._binary("udiv", a, b)
+
+    def srem(self, a: V, b: V) -> V:
+        """Signed remainder with the sign of a; undefined where `sdiv` is"""
+        return self._binary("srem", a, b)
+
+    def urem(self, a: V, b: V) -> V:
+        """Unsigned remainder; undefined for b = 0"""
+        return self._binary("urem", a, b)
 
     def and_(self, a: V, b: V) -> V:
         """Bitwise and"""
@@ -291,7 +331,7 @@ class Emitter:
         """Arithmetic a >> b; poison where b >= bits"""
         return self._binary("ashr", a, b)
 
-    # -- intrinsics ---------------------------------------------------------------------------------------------------
+    # -- intrinsics --------------------------------------------------------------------------------
 
     def intrinsic(self, stem: str, *operands: V, result: LType | None = None) -> V:
         """`llvm.<stem>.<type>` overloaded on, and taking, operands of one type."""
@@ -370,7 +410,7 @@ class Emitter:
         whole = ltype("i", mask.type.width)
         return self.icmp("ne", self.bitcast(mask, whole), self.const(whole, 0))
 
-    # -- comparison, choice, conversion -------------------------------------------------------------------------------
+    # -- comparison, choice, conversion ------------------------------------------------------------
 
     def fcmp(self, predicate: str, a: V, b: V) -> V:
         """LLVM float comparison: oeq ogt oge olt ole one ord, ueq ugt uge ult ule une uno."""
@@ -386,7 +426,7 @@ class Emitter:
         return self.result(a.type, f"select {mask.type.text} {mask.ref}, {x} {a.ref}, {x} {b.ref}")
 
     def _convert(self, opcode: str, a: V, to: LType) -> V:
-        if a.type is to:
+        if a.type is to or a.type == to:
             return a
         return self.result(to, f"{opcode} {a.type.text} {a.ref} to {to.text}")
 
@@ -411,7 +451,9 @@ class Emitter:
         return self._convert("uitofp", a, a.type.with_kind("f", bits))
 
     def fptosi(self, a: V, bits: int) -> V:
-        """Raw truncation to signed; poison out of range (see sardonyx.codegen.convert for the guarded form)."""
+        """Raw truncation to signed; poison out of range (see sardonyx.codegen.convert for the
+        guarded form).
+        """
         return self._convert("fptosi", a, a.type.with_kind("i", bits))
 
     def fptoui(self, a: V, bits: int) -> V:
@@ -430,7 +472,7 @@ class Emitter:
         """The low bits"""
         return self._convert("trunc", a, a.type.with_kind("i", bits))
 
-    # -- vectors ------------------------------------------------------------------------------------------------------
+    # -- vectors -----------------------------------------------------------------------------------
 
     def splat(self, scalar: V, width: int) -> V:
         """A scalar in every lane of a vector (itself at width 1)."""
@@ -458,7 +500,7 @@ class Emitter:
             t, f"insertelement {t.text} {vector.ref}, {scalar.type.text} {scalar.ref}, {index}"
         )
 
-    # -- memory: `align` in bytes, the element's size unless given ---------------------------------------------------
+    # -- memory: `align` in bytes, the element's size unless given ---------------------------------
 
     def load(self, type: LType, pointer: V, align: int = 0) -> V:
         """A value of `type` at `pointer`."""
@@ -470,12 +512,13 @@ class Emitter:
         self._out(f"  store {t.text} {value.ref}, ptr {pointer.ref}, align {align or _size(t)}")
 
     def masked_load(self, type: LType, pointer: V, mask: V, other: V, align: int = 0) -> V:
-        """Lanes under `mask` from consecutive memory, the rest from `other`; memory of other lanes is not touched."""
+        """Lanes under `mask` from memory; the others from `other`, their memory untouched."""
         x, m = _vector_text(type), _vector_text(mask.type)
         name = f"llvm.masked.load.v{type.width}{type.element.suffix}.p0"
         self.module.declare(name, x, f"ptr, i32, {m}, {x}")
         mask, other = self._as_vector(mask), self._as_vector(other)
-        call = f"call {x} @{name}(ptr {pointer.ref}, i32 {align or _size(type)}, {m} {mask.ref}, {x} {other.ref})"
+        where = f"ptr {pointer.ref}, i32 {align or _size(type)}"
+        call = f"call {x} @{name}({where}, {m} {mask.ref}, {x} {other.ref})"
         return self._from_vector(type, call)
 
     def masked_store(self, value: V, pointer: V, mask: V, align: int = 0) -> None:
@@ -485,12 +528,11 @@ class Emitter:
         name = f"llvm.masked.store.v{t.width}{t.element.suffix}.p0"
         self.module.declare(name, "void", f"{x}, ptr, i32, {m}")
         value, mask = self._as_vector(value), self._as_vector(mask)
-        self._out(
-            f"  call void @{name}({x} {value.ref}, ptr {pointer.ref}, i32 {align or _size(t)}, {m} {mask.ref})"
-        )
+        where = f"ptr {pointer.ref}, i32 {align or _size(t)}"
+        self._out(f"  call void @{name}({x} {value.ref}, {where}, {m} {mask.ref})")
 
     def gather(self, type: LType, base: V, index: V, mask: V | None = None) -> V:
-        """base[index] by lanes, `index` (integers, sign-extended) counting elements; masked-off lanes give zero."""
+        """base[index] by lanes, `index` (signed) counting elements; masked-off lanes give zero."""
         pointers = self.gep(type, base, index)
         if mask is None and type.width == 1:
             return self.load(type, pointers)
@@ -504,10 +546,13 @@ class Emitter:
         return self._from_vector(t, f"call {x} @{name}({arguments})")
 
     def gep(self, element: LType, base: V, index: V) -> V:
-        """The address of element `index` of an array of `element`'s scalars; a vector index gives a vector of them."""
+        """The address of element `index` of an array of `element`'s scalars; a vector index gives a
+        vector of them.
+        """
         to = ltype("p", 64, index.type.width)
         return self.result(
-            to, f"getelementptr {element.element_text}, ptr {base.ref}, {index.type.text} {index.ref}"
+            to,
+            f"getelementptr {element.element_text}, ptr {base.ref}, {index.type.text} {index.ref}",
         )
 
     def _as_vector(self, a: V) -> V:
@@ -523,7 +568,7 @@ class Emitter:
             return loaded
         return self.result(type, f"extractelement {_vector_text(type)} {loaded.ref}, i32 0")
 
-    # -- control ------------------------------------------------------------------------------------------------------
+    # -- control -----------------------------------------------------------------------------------
 
     def call(self, result: LType | None, function: str, *operands: V) -> V | None:
         """Calls `@function` (declare it in the module); None for a void function."""

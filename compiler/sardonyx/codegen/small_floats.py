@@ -1,8 +1,9 @@
-"""Floats of 8 bits and fewer: from f32 and f64 to their bits, by the tables of ONNX's Cast, and back to f32.
+"""Floats of 8 bits and fewer: from f32 and f64 by the tables of ONNX's Cast, and back to f32.
 
-Formats: "FP8 Formats for Deep Learning" (Micikevicius et al., 2022) for E4M3FN and E5M2; "8-bit Numerical Formats for
-Deep Neural Networks" (Noune et al., 2022) for the FNUZ types; "OCP Microscaling Formats (MX) Specification v1.0" for
-E8M0, E2M1, E2M3 and E3M2.  Nothing here computes with denormal floats, so a flushing mode changes no result.
+Formats: "FP8 Formats for Deep Learning" (Micikevicius et al., 2022) for E4M3FN and E5M2; "8-bit
+Numerical Formats for Deep Neural Networks" (Noune et al., 2022) for the FNUZ types; "OCP
+Microscaling Formats (MX) Specification v1.0" for E8M0, E2M1, E2M3 and E3M2. Nothing here computes
+with denormal floats, so a flushing mode changes no result.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from sardonyx_runtime.dtypes import DType
 
 @dataclass(frozen=True, slots=True)
 class SmallFormat:
-    """A format with sign, exponent and mantissa: its bias, and the codes (sign bit clear) of its largest value,
-    of infinity and NaN where it has them. `unsigned_zero` formats use the code of -0 for their NaN.
+    """A format with sign, exponent and mantissa: its bias, and the codes (sign bit clear) of its
+    largest value, of infinity and NaN where it has them. `unsigned_zero` formats use the code of -0
+    for their NaN.
     """
 
     bits: int
@@ -41,16 +43,43 @@ SMALL_FORMATS: Mapping[DType, SmallFormat] = {
     dtypes.f6e3m2: SmallFormat(6, 2, 3, 0x1F),
 }
 
+_F16 = SmallFormat(16, 10, 15, 0x7BFF, infinity=0x7C00, nan=0x7E00)
+
 
 def encode(e: Emitter, x: V, to: DType, saturate: bool, infinity: str, round_mode: str) -> V:
-    """x (f32 or f64) as the bits of `to` in i8; the options as in `sardonyx.codegen.convert.convert`."""
+    """x (f32 or f64) as the bits of `to` in i8; the options as in
+    `sardonyx.codegen.convert.convert`.
+    """
     if to is dtypes.f8e8m0:
         return _encode_exponent(e, x, saturate, round_mode)
     return _encode_fraction(e, x, SMALL_FORMATS[to], saturate, infinity)
 
 
+def f16_from_wide(e: Emitter, x: V) -> V:
+    """f32 or f64 to f16 in integer arithmetic, for targets without an instruction for it."""
+    bits = _encode_fraction(e, x, _F16, saturate=False, infinity="saturate")
+    return e.bitcast(bits, bits.type.with_kind("f", 16))
+
+
+def f32_from_f16(e: Emitter, x: V) -> V:
+    """f16 to f32 in integer arithmetic, for targets without an instruction for it."""
+    code = e.zext(e.bitcast(x, x.type.as_int), 32)
+    finite = e.bitcast(_decode_code(e, code, _F16), code.type)
+    special = e.or_(e.shl(code, e.const(code.type, 13)), e.const(code.type, 0x7FC00000))
+    size = e.and_(code, e.const(code.type, 0x7FFF))
+    is_nan = e.icmp("ugt", size, e.const(code.type, 0x7C00))
+    is_infinite = e.icmp("eq", size, e.const(code.type, 0x7C00))
+    sign = e.shl(e.lshr(code, e.const(code.type, 15)), e.const(code.type, 31))
+    special = e.or_(e.and_(special, e.const(code.type, 0x7FFFFFFF)), sign)
+    infinite = e.or_(sign, e.const(code.type, 0x7F800000))
+    bits = e.select(is_nan, special, e.select(is_infinite, infinite, finite))
+    return e.bitcast(bits, code.type.with_kind("f", 32))
+
+
 def _encode_fraction(e: Emitter, x: V, to: SmallFormat, saturate: bool, infinity: str) -> V:
-    """Rounds the magnitude in the integers, to a code that simply goes on counting beyond the largest."""
+    """Rounds the magnitude in the integers, to a code that simply goes on counting beyond the
+    largest.
+    """
     source = FORMATS[x.type.bits]
     bits_type = x.type.as_int
 
@@ -65,7 +94,8 @@ def _encode_fraction(e: Emitter, x: V, to: SmallFormat, saturate: bool, infinity
     last = e.and_(e.lshr(size, const(drop)), const(1))
     rounded = e.iadd(e.iadd(size, const((1 << (drop - 1)) - 1)), last)
     normal = e.isub(e.lshr(rounded, const(drop)), const((source.bias - to.bias) << to.mantissa))
-    # Denormal results: the sum with a power of two whose last place is the least value, rounded by the addition.
+    # Denormal results: the sum with a power of two whose last place is the least value, rounded by
+    # the addition.
     least_exponent = 1 - to.bias - to.mantissa + source.mantissa
     magic = e.const(x.type, 2.0**least_exponent)
     total = e.add(e.abs(x), magic)
@@ -92,7 +122,7 @@ def _encode_fraction(e: Emitter, x: V, to: SmallFormat, saturate: bool, infinity
         if to.unsigned_zero:
             sign = e.select(e.icmp("eq", code, const(0)), const(0), sign)
         code = e.select(is_nan, const(nan), e.or_(code, sign))
-    return e.trunc_int(code, 8)
+    return e.trunc_int(code, max(8, to.bits))
 
 
 def _encode_exponent(e: Emitter, x: V, saturate: bool, round_mode: str) -> V:
@@ -118,13 +148,16 @@ def _encode_exponent(e: Emitter, x: V, saturate: bool, round_mode: str) -> V:
 
 
 def decode(e: Emitter, x: V, source: DType) -> V:
-    """The value, in f32, of the bits of a small float in i8 (the bits above its own are ignored)."""
+    """The value, in f32, of a small float's bits in i8 (bits above its own are ignored)."""
     return _DECODERS.get(source, _decode_fraction)(e, x, source)
 
 
 def _decode_fraction(e: Emitter, x: V, source: DType) -> V:
-    fmt = SMALL_FORMATS[source]
-    code = e.zext(x, 32)
+    return _decode_code(e, e.zext(x, 32), SMALL_FORMATS[source])
+
+
+def _decode_code(e: Emitter, code: V, fmt: SmallFormat) -> V:
+    """The f32 of a code in i32, infinities and the NaNs of E5M2 and f16 aside."""
     bits_type = code.type
     f32 = bits_type.with_kind("f", 32)
 
@@ -148,7 +181,8 @@ def _decode_fraction(e: Emitter, x: V, source: DType) -> V:
 def _decode_e5m2(e: Emitter, x: V, source: DType) -> V:
     """E5M2 is the upper half of f16."""
     bits = e.shl(e.zext(x, 16), e.const(x.type.with_kind("i", 16), 8))
-    return e.fpext(e.bitcast(bits, bits.type.with_kind("f", 16)), 32)
+    half = e.bitcast(bits, bits.type.with_kind("f", 16))
+    return e.fpext(half, 32) if e.module.has_f16_conversions else f32_from_f16(e, half)
 
 
 def _decode_exponent(e: Emitter, x: V, source: DType) -> V:

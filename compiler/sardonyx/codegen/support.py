@@ -1,4 +1,4 @@
-"""Native support code, written as LLVM IR once: contexts, arena chunks, and the thread pool.
+"""Native support code, written as LLVM IR once: arena chunks, the thread pool, the gate from Python.
 
 A context is an array of 64-bit words; its layout is part of the ABI (docs/abi.md):
 
@@ -12,6 +12,7 @@ word  meaning
 4     status: a value that explains the fault
 5     status: a second value
 6     number of arena chunks
+7     cost of this run's launches so far (private to the thread pool)
 8+2i  address of chunk i
 9+2i  bytes of chunk i
 ====  ==================================================
@@ -19,7 +20,12 @@ word  meaning
 
 from __future__ import annotations
 
-__all__ = ["CHUNKS", "STATUS", "THREADS", "WEIGHTS", "context_words", "support_text"]
+from sardonyx.codegen.gate import gate_text
+from sardonyx.codegen.pool import pool_text
+
+__all__ = ["CHUNKS", "EXPORTS", "STATUS", "THREADS", "WEIGHTS", "context_words", "support_text"]
+
+EXPORTS = ("sdx_reserve", "sdx_allocate", "sdx_launch", "sdx_gate")  # what the other modules use
 
 WEIGHTS, THREADS, STATUS, CHUNKS = 0, 1, 2, 8
 
@@ -71,21 +77,6 @@ define i32 @sdx_allocate(ptr %slot, i64 %size) nounwind {
 """
 
 
-def support_text() -> str:
+def support_text(triple: str) -> str:
     """The LLVM text shared by all programs of a process."""
-    return _CONTEXT + _LAUNCH
-
-
-# A launch runs its kernel on the caller's thread; the pool in `pool.py` replaces it where threads help.
-_LAUNCH = """
-define void @sdx_launch(ptr %context, ptr %task, ptr %args, i64 %range, i64 %cost) nounwind {
-entry:
-  %any = icmp sgt i64 %range, 0
-  br i1 %any, label %run, label %done
-run:
-  call void %task(ptr %args, i64 0, i64 %range)
-  br label %done
-done:
-  ret void
-}
-"""
+    return _CONTEXT + pool_text(triple) + gate_text()

@@ -127,6 +127,12 @@ class _Translator:
         narrow = e.trunc_int(count, small.bits)
         self.put(op, e.icmp("ult", e.iota(small), e.splat(narrow, lanes)))
 
+    def shuffle(self, op: Op) -> None:
+        x, y = (self.get(o) for o in op.operands)
+        picks = ", ".join(f"i32 {p}" for p in op.attributes["picks"])
+        to, t, count = type_of(op.results[0].type), x.type.text, len(op.attributes["picks"])
+        self.put(op, self.e.result(to, f"shufflevector {t} {x.ref}, {t} {y.ref}, <{count} x i32> <{picks}>"))
+
     def extract(self, op: Op) -> None:
         self.put(op, self.e.extract(self.get(op.operands[0]), op.attributes["lane"]))
 
@@ -242,9 +248,10 @@ class _Translator:
         phis = [V(v.type, e.name("c")) for v in initial]
         place = len(e.lines)
         e.lines.extend([""] * (1 + len(phis)))  # the phis, once the back edge is known
-        condition = e.icmp("slt", index, high)
-        e.cond_br(condition, inside, after)
-        e.label(inside)
+        once = op.attributes.get("at_least_once", False)
+        if not once:
+            e.cond_br(e.icmp("slt", index, high), inside, after)
+            e.label(inside)
         self.values[body.arguments[0]] = index
         self.values.update(zip(body.arguments[1:], phis, strict=True))
         for inner in body.ops[:-1]:
@@ -252,13 +259,16 @@ class _Translator:
         carried = [self.get(o) for o in body.terminator.operands]
         following = e.iadd(index, step)
         back = e.block
-        e.br(head)
+        if once:
+            e.cond_br(e.icmp("slt", following, high), head, after)
+        else:
+            e.br(head)
         edges = [(index, low, following), *zip(phis, initial, carried, strict=True)]
         for i, (phi, first, later) in enumerate(edges):
             text = f"[ {first.ref}, %{before} ], [ {later.ref}, %{back} ]"
             e.lines[place + i] = f"  {phi.ref} = phi {phi.type.text} {text}"
         e.label(after)
-        self.values.update(zip(op.results, phis, strict=True))
+        self.values.update(zip(op.results, carried if once else phis, strict=True))
 
     def if_(self, op: Op) -> None:
         e = self.e
@@ -306,6 +316,7 @@ _TABLE: dict[str, Callable[[_Translator, Op], None]] = {
     "lanes": _Translator.lanes,
     "mask": _Translator.mask,
     "extract": _Translator.extract,
+    "shuffle": _Translator.shuffle,
     "reduce_lanes": _Translator.reduce_lanes,
     "load": _Translator.load,
     "store": _Translator.store,

@@ -24,6 +24,7 @@ from sardonyx_runtime.dtypes import DType
 __all__ = ["Builder", "constant_of", "dims_in"]
 
 _FOLD_BYTES = 1 << 16  # larger results are folded only if they are no larger than what they are made of
+_SPREAD_BYTES = 512  # repetitions of a constant stay broadcasts beyond this
 _SYMBOLIC_SIZE = 256  # elements up to which an integer constant takes part in dim arithmetic
 
 
@@ -58,6 +59,7 @@ class Builder:
         self.location = location
         self.outputs = 1  # how many outputs of the node at hand are wanted
         self._fresh = 0
+        self._bound: dict[tuple[Value, int], tuple[DimLike, ...]] = {}
         self._constants: dict[tuple[str, str], Value] = {}
 
     def __getattr__(self, kind: str) -> Callable[..., Value]:
@@ -98,7 +100,8 @@ class Builder:
         if any(a is None for a in arrays):
             return None
         size = int(np.prod(type_.shape, dtype=np.int64)) * type_.dtype.itemsize  # type: ignore[arg-type]
-        if size > max(_FOLD_BYTES, sum(a.nbytes for a in arrays if a is not None)) or decl.name == "core.broadcast":
+        spread = decl.name == "core.broadcast"
+        if size > (_SPREAD_BYTES if spread else max(_FOLD_BYTES, sum(a.nbytes for a in arrays if a is not None))):
             return None
         if Trait.CAN_FAULT in decl.traits and type_.dtype.is_integer and (arrays[-1] == 0).any():  # type: ignore[union-attr]
             return None  # the fault belongs to the run
@@ -158,9 +161,12 @@ class Builder:
                 location=self.location,
                 operands=[(value.name, value.type)],
             )
+        if (value, minimum) in self._bound:
+            return self._bound[value, minimum]
         names = tuple(self.fresh_symbol(value.name or "d") for _ in range(size))
         self.emit("core.bind_dims", (value,), (), {"symbols": names, "minimum": minimum})
-        return tuple(symbol(n) for n in names)
+        self._bound[value, minimum] = tuple(symbol(n) for n in names)
+        return self._bound[value, minimum]
 
     def fresh_symbol(self, stem: str) -> str:
         """A symbol name no other dim has."""

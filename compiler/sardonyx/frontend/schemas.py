@@ -31,6 +31,7 @@ __all__ = [
     "find",
     "newest_opset",
     "normalise_domain",
+    "operators",
     "raw",
     "versions",
 ]
@@ -125,6 +126,15 @@ def versions(op_type: str, domain: str) -> tuple[int, ...]:
     """The versions of the domain that define or change the operator, ascending; empty if it has none."""
     found = defs.get_all_schemas_with_history()
     return tuple(sorted(s.since_version for s in found if s.name == op_type and s.domain == domain))
+
+
+def operators() -> dict[tuple[str, str], tuple[int, ...]]:
+    """Every operator by domain and name: the versions that define or change it, ascending."""
+    found: dict[tuple[str, str], set[int]] = {}
+    for schema in defs.get_all_schemas_with_history():
+        if schema.since_version <= newest_opset(schema.domain):
+            found.setdefault((schema.domain, schema.name), set()).add(schema.since_version)
+    return {key: tuple(sorted(found[key])) for key in sorted(found)}
 
 
 _CACHE: dict[tuple[str, str, int], Schema] = {}

@@ -112,6 +112,10 @@ class KernelBuilder:
         self.arguments.append(scratch)
         return self.b.argument(BufferType(scratch.dtype), name)
 
+    def offset_buffer(self, buffer: Value, offset: DimLike) -> Value:
+        """A buffer from an element on."""
+        return buffer if offset == 0 else self.b.offset(buffer, self.dim(offset))
+
     def finish(self, range: DimLike, cost: DimLike) -> Kernel:
         """Close the function: begin and end become its last arguments."""
         arguments = self.b.function.body.arguments

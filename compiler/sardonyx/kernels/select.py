@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sardonyx.ir.graph import Op, Value
+from sardonyx.kernels.contract import contract_kernels
 from sardonyx.kernels.kernel import Kernel
 from sardonyx.kernels.map import map_kernel
 from sardonyx.kernels.rows import rows_kernel
 from sardonyx.kernels.target import Target
+from sardonyx.kernels.transpose import transpose_kernel
 
 __all__ = ["kernels_of"]
 
@@ -21,9 +23,19 @@ def _rows(op: Op, target: Target) -> Sequence[Kernel]:
     return [rows_kernel(op.regions[0], op.operands, op.results, target)]
 
 
+def _contract(op: Op, target: Target) -> Sequence[Kernel]:
+    return contract_kernels(op.regions[0], op.operands, op.results, target)
+
+
+def _transpose(op: Op, target: Target) -> Sequence[Kernel]:
+    return [transpose_kernel(op.regions[0], op.operands, op.results, target) or map_kernel(op.regions[0], op.operands, op.results, target)]
+
+
 _KINDS: dict[str, Callable[[Op, Target], Sequence[Kernel]]] = {
     "map": _map,
     "rows": _rows,
+    "contract": _contract,
+    "transpose": _transpose,
 }
 
 

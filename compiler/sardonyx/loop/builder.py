@@ -67,11 +67,24 @@ class LoopBuilder:
             self.block = outer
 
     @contextmanager
-    def loop(self, low: Index, high: Index, step: Index = 1, carried: Sequence[Value] = ()) -> Iterator[For]:
-        """``with b.loop(0, n) as for_:``; a body with carried values calls ``b.yield_`` last."""
+    def loop(
+        self,
+        low: Index,
+        high: Index,
+        step: Index = 1,
+        carried: Sequence[Value] = (),
+        *,
+        at_least_once: bool = False,
+    ) -> Iterator[For]:
+        """``with b.loop(0, n) as for_:``; a body with carried values calls ``b.yield_`` last.
+
+        ``at_least_once`` promises that low < high, so that the loop is tested at its end only.
+        """
         body = Block([INDEX, *(c.type for c in carried)], ["i"])
         bounds = [self.index(low), self.index(high), self.index(step)]
-        op = Op("loop.for", [*bounds, *carried], [c.type for c in carried], regions=[body], location=self.location)
+        types = [c.type for c in carried]
+        attributes = {"at_least_once": True} if at_least_once else {}
+        op = Op("loop.for", [*bounds, *carried], types, attributes, regions=[body], location=self.location)
         self.block.append(op)
         with self.inside(body):
             yield For(op)
@@ -193,6 +206,10 @@ class LoopBuilder:
     def mask(self, count: Index, lanes: int) -> Value:
         return self.value("mask", (self.index(count),), VectorType(dtypes.boolean, lanes), lanes=lanes)
 
+    def shuffle(self, x: Value, y: Value, picks: Sequence[int]) -> Value:
+        """Lanes picked from x (numbers below its lanes) and y (numbers from there on)."""
+        return self.value("shuffle", (x, y), VectorType(x.type.dtype, len(picks)), picks=tuple(picks))
+
     def reduce_lanes(self, kind: str, x: Value) -> Value:
         return x if lanes_of(x) == 1 else self.value("reduce_lanes", (x,), VectorType(x.type.dtype), kind=kind)
 
@@ -232,6 +249,10 @@ class LoopBuilder:
     def muladd(self, x: Value, y: Value, z: Value) -> Value:
         """x * y + z inside a sum of products."""
         return self.scalar_op("muladd", x, y, z)
+
+    def prefetch(self, buffer: Value, index: Index = 0) -> None:
+        """A hint that the element is read soon."""
+        self.emit("prefetch", (buffer, self.index(index)))
 
     def local(self, dtype: DType, size: int) -> Value:
         return self.value("local", (), BufferType(dtype), dtype=dtype, size=size)

@@ -33,6 +33,7 @@ declare("loop.round", "x", "to", doc="an f32 rounded to a 16-bit float, kept as 
 declare("loop.splat", "x", "lanes", doc="a scalar in every lane")
 declare("loop.lanes", "", "lanes", doc="0, 1, 2 ... by lanes, as i64")
 declare("loop.mask", "count", "lanes", doc="lanes whose number is below the count")
+declare("loop.shuffle", "x y", "picks", doc="lanes picked from x and y, whose lanes are numbered on from those of x")
 declare("loop.reduce_lanes", "x", "kind", doc="all lanes combined into one element")
 declare("loop.extract", "x", "lane", doc="one lane")
 declare("loop.load", "buffer index mask? other?", "lanes", doc="consecutive elements from index on; masked-off lanes give `other`")
@@ -47,10 +48,10 @@ declare("loop.prefetch", "buffer index", traits=[Trait.EFFECT], doc="a hint that
 declare(
     "loop.for",
     "low high step *carried",
-    "",
+    "at_least_once?",
     regions=1,
     traits=[Trait.EFFECT],
-    doc="for index = low; index < high; index += step; carried values go from pass to pass",
+    doc="for index = low; index < high; index += step; carried values go from pass to pass; `at_least_once`: low < high",
 )
 declare("loop.if", "condition", "", regions=2, traits=[Trait.EFFECT], doc="one of two regions; their yields are the results")
 declare("loop.while", "*carried", "", regions=1, traits=[Trait.EFFECT], doc="repeat while the first value of the yield holds; carries the others")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from sardonyx.core.builder import Builder
 from sardonyx.errors import CompileError
 from sardonyx.ir.graph import Value
@@ -149,8 +151,6 @@ def _static_counts(b: Builder, ones: Value, window: Window, pads: tuple[DimLike,
 
 
 def _counts_along(size: int, window: Window, axis: int, pads: tuple[Any, ...]) -> Any:
-    import numpy as np
-
     low, high = pads[axis], pads[axis + len(window.kernel)]
     k, stride, dilation = window.kernel[axis], window.strides[axis], window.dilations[axis]
     count = (size + low + high - (k - 1) * dilation - 1) // stride + 1
@@ -160,7 +160,7 @@ def _counts_along(size: int, window: Window, axis: int, pads: tuple[Any, ...]) -
 
 @onnx_op("GlobalAveragePool")
 def global_average_pool(b: Builder, x: Value) -> Value:
-    return _global(b, x, lambda last, axes: mean(b, last, axes, keepdims=True))
+    return _global(b, x, lambda last, axes: mean(b, last, tuple(axes)))
 
 
 @onnx_op("GlobalMaxPool")

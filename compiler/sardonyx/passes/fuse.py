@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from sardonyx.ir.declare import Trait, has_trait
 from sardonyx.ir.graph import Block, Function, Module, Op, Value
 from sardonyx.passes.collapse import collapse_region
+from sardonyx.passes.fuse_contraction import contraction_groups
 from sardonyx.passes.fuse_rows import rows_groups
 from sardonyx.passes.order import sort_block
 
@@ -58,6 +59,9 @@ class _Fuser:
     def run(self) -> None:
         body = self.function.body
         groups: list[list[Op]] = []
+        for group in contraction_groups(self.function):
+            groups.append(group)
+            self.group_of.update(dict.fromkeys(group, group))
         for group in rows_groups(self.function, self.group_of):
             groups.append(group)
             self.group_of.update(dict.fromkeys(group, group))
@@ -111,6 +115,8 @@ class _Fuser:
 
 
 def _kind(group: list[Op]) -> str:
+    if len(group) == 1 and group[0].name == "core.transpose":
+        return "transpose"
     for op in group:
         if op.name in _KINDS:
             return _KINDS[op.name]

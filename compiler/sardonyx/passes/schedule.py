@@ -36,10 +36,11 @@ class _Scheduler:
     dims: dict[DimLike, Value] = field(default_factory=dict)
     scratches: dict[Scratch, Value] = field(default_factory=dict)
     outputs: dict[Value, int] = field(default_factory=dict)  # values computed straight into an output
-    late: set[str] = field(default_factory=set)  # symbols bound during the run
 
     def run(self) -> Program:
         function, program = self.function, self.program
+        binders = [op for op in function.body.ops if op.name == "core.bind_dims"]
+        self.late = {s for op in binders for s in op.attributes["symbols"]}
         defaults = function.attributes.get("defaults", {})
         names = function.attributes.get("outputs", ())
         for number, argument in enumerate(function.arguments):
@@ -126,8 +127,9 @@ class _Scheduler:
         return found
 
     def output(self, number: int, kind: TensorType) -> Value:
+        """The memory of an output.  The caller cannot give it where a dim of its shape is bound during the run."""
         size = self.bytes_of(kind)
-        late = bool(symbols_of(size) & self.late)
+        late = any(symbols_of(d) & self.late for d in self.function.results[number].type.shape)
         return self.emit("output", (), BufferType(kind.dtype), number=number, dtype=kind.dtype, size=size, late=late)
 
     # -- ops of the core function
@@ -173,7 +175,6 @@ class _Scheduler:
 
     def bind_dims(self, op: Op) -> None:
         (x,) = op.operands
-        self.late.update(op.attributes["symbols"])
         self.effect(
             "read_dims", [self.buffer(x)], op.location, symbols=op.attributes["symbols"], dtype=x.type.dtype,
             minimum=op.attributes.get("minimum", 0), node=self.program.node_number(op.location),

@@ -1,9 +1,10 @@
 """Vector transcendental functions emitted as LLVM IR, for f32 and f64 at any width.
 
-`MATH[name](emitter, *operands)` appends the instructions that compute the function lane by lane and returns the
-value.  Code is branch-free but for sin, cos and tan, which end the block to reach a cold path for huge arguments
-(see `Emitter.block`).  Denormal arguments and results are kept, -0.0 where the function is odd; NaN gives NaN.
-f16 and bf16 go through f32.  Bounds in units in the last place: tests/codegen/test_math.py.
+`MATH[name](emitter, *operands)` appends the instructions that compute the function lane by lane and
+returns the value. Code is branch-free but for sin, cos and tan, which end the block to reach a cold
+path for huge arguments (see `Emitter.block`). Denormal arguments and results are kept, -0.0 where
+the function is odd; NaN gives NaN. f16 and bf16 go through f32. Bounds in units in the last place:
+tests/codegen/test_math.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """exp, exp2, expm1, sigmoid.
 
-x = n ln 2 + r with |r| <= ln 2 / 2 (W. J. Cody and W. Waite, "Software Manual for the Elementary Functions", 1980;
-with FMA the two-part reduction is exact but for its last rounding), then a minimax polynomial of e**r.
+x = n ln 2 + r with |r| <= ln 2 / 2 (W. J. Cody and W. Waite, "Software Manual for the Elementary
+Functions", 1980; with FMA the two-part reduction is exact but for its last rounding), then a
+minimax polynomial of e**r.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ EXP_LOW = {32: -104.0, 64: -746.0}
 EXP_HIGH = {32: 89.0, 64: 710.0}
 
 
-def exp_tail(c: Context, x: V) -> tuple[V, V]:
-    """(n, t) with exp(x) = 2**n (1 + t), |t| < 0.42; the error of t is little over half its last place."""
+def exp_tail(c: Context, x: V) -> tuple[V, V, V]:
+    """(n, n, t), first n a float, then an integer: exp(x) = 2**n (1 + t), |t| < 0.42.
+
+    The error of t is little over half its last place.
+    """
     em = c.em
     n, n_int = c.round_scaled(x, LOG2_E)
     minus_lo = c.const(-LN2_LO[c.bits])
@@ -24,7 +28,7 @@ def exp_tail(c: Context, x: V) -> tuple[V, V]:
     r = c.fma(n, minus_lo, rest)
     # `rest` is exact; r, rounded, enters only the powers from the second on.
     powers = em.mul(em.mul(r, r), c.horner(r, EXP[c.bits]))
-    return n_int, em.add(rest, c.fma(n, minus_lo, powers))
+    return n, n_int, em.add(rest, c.fma(n, minus_lo, powers))
 
 
 def _reduce_exactly(c: Context, x: V) -> tuple[V, V, V]:
@@ -37,7 +41,9 @@ def _reduce_exactly(c: Context, x: V) -> tuple[V, V, V]:
 
 
 def exp_parts(c: Context, x: V, x_lo: V | None = None) -> tuple[V, V, V]:
-    """(n, p, p_lo) with exp(x + x_lo) = 2**n (p + p_lo), 0.7 < p < 1.42, good to about 8 bits more than p alone."""
+    """(n, p, p_lo) with exp(x + x_lo) = 2**n (p + p_lo), 0.7 < p < 1.42, good to about 8 bits more
+    than p alone.
+    """
     em = c.em
     n, r, r_lo = _reduce_exactly(c, x)
     if x_lo is not None:
@@ -52,8 +58,8 @@ def exp(em: Emitter, x: V) -> V:
     """e**x"""
     c = Context(em, x.type)
     x = c.clamp(x, EXP_LOW[c.bits], EXP_HIGH[c.bits])
-    n, tail = exp_tail(c, x)
-    return c.scale(em.add(tail, c.const(1.0)), n)
+    n, n_int, tail = exp_tail(c, x)
+    return c.scale(em.add(tail, c.const(1.0)), n_int, n)
 
 
 def exp2(em: Emitter, x: V) -> V:
@@ -63,11 +69,12 @@ def exp2(em: Emitter, x: V) -> V:
     x = c.clamp(x, -(bias + c.format.mantissa + 1.0), bias + 1.0)
     n, n_int = c.round_scaled(x, 1.0)
     r = em.sub(x, n)
-    return c.scale(c.fma(r, c.horner(r, EXP2[c.bits]), c.const(1.0)), n_int)
+    return c.scale(c.fma(r, c.horner(r, EXP2[c.bits]), c.const(1.0)), n_int, n)
 
 
 def expm1_parts(c: Context, x: V, offset: int = 0) -> tuple[V, V]:
-    """expm1(x) * 2**offset as (hi, rest) not yet added: 2**n (r + tail) + (2**n - 1) with the error of each step.
+    """expm1(x) * 2**offset as (hi, rest) not yet added: 2**n (r + tail) + (2**n - 1) with the error
+    of each step.
 
     x within [-60, EXP_HIGH]; offset -1 keeps the sum finite up to the largest result.
     """
@@ -99,7 +106,7 @@ def sigmoid(em: Emitter, x: V) -> V:
     c = Context(em, x.type)
     one, zero = c.const(1.0), c.const(0.0)
     negative = em.fcmp("olt", x, zero)
-    n, tail = exp_tail(c, em.neg(c.at_most(em.abs(x), -EXP_LOW[c.bits])))
+    _, n, tail = exp_tail(c, em.neg(c.at_most(em.abs(x), -EXP_LOW[c.bits])))
     p, p_lo = c.fast_two_sum(one, tail)
     # With e = e**-|x| = 2**n p, the result is 1 / (1 + e), or e / (1 + e) for x < 0.
     s = c.power_of_two(em.smax(n, c.iconst(-64)))

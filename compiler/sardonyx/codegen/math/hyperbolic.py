@@ -8,7 +8,8 @@ from sardonyx.codegen.math.exponential import exp_parts, exp_tail, expm1_parts
 from sardonyx.codegen.math.logarithm import log1p_parts
 from sardonyx.codegen.math.support import Context
 
-# Beyond these sinh and cosh are infinite: a little more than where exp is, their halves being smaller.
+# Beyond these sinh and cosh are infinite: a little more than where exp is, their halves being
+# smaller.
 _HIGH = {32: 90.0, 64: 711.0}
 # Beyond these log(2 x) is the inverse to all bits, and x**2 need not be formed.
 _HUGE = {32: 2.0**30, 64: 2.0**60}
@@ -19,8 +20,9 @@ def _exp_and_inverse(c: Context, ax: V) -> tuple[V, V, V, V]:
     em = c.em
     n, p, p_lo = exp_parts(c, c.at_most(ax, _HIGH[c.bits]))
     minus_2n = em.smax(em.isub(c.iconst(0), em.iadd(n, n)), c.iconst(-100))
-    b = em.mul(em.div(c.const(1.0), p), c.power_of_two(minus_2n))
-    return em.isub(n, c.iconst(1)), p, p_lo, b
+    inverse = em.div(c.const(1.0), p)
+    b = em.mul(inverse, c.power_of_two(minus_2n))
+    return em.isub(n, c.iconst(1)), p, p_lo, c.fnma(em.mul(inverse, b), p_lo, b)
 
 
 def sinh(em: Emitter, x: V) -> V:
@@ -55,13 +57,15 @@ def tanh(em: Emitter, x: V) -> V:
 
 
 def _tanh_f32(c: Context, x: V) -> V:
-    """x + x**3 P(x**2) up to 1, beyond it 1 - 2 / (e**2|x| + 1): the quotient's errors weigh less than a quarter."""
+    """x + x**3 P(x**2) up to 1, beyond it 1 - 2 / (e**2|x| + 1): the quotient's errors weigh less
+    than a quarter.
+    """
     em = c.em
     ax = em.abs(x)
     one = c.const(1.0)
     z = em.mul(ax, ax)
     near = c.fma(em.mul(z, ax), c.horner(z, TANH_F32), ax)
-    n, tail = exp_tail(c, em.mul(c.at_most(ax, 10.0), c.const(2.0)))
+    _, n, tail = exp_tail(c, em.mul(c.at_most(ax, 10.0), c.const(2.0)))
     s = c.power_of_two(n)
     d = c.fma(tail, s, em.add(s, one))
     far = em.sub(one, em.div(c.const(2.0), d))

@@ -8,7 +8,8 @@ from sardonyx.codegen.math.support import Context
 
 
 def _core(c: Context, ax: V) -> tuple[V, V, V]:
-    """(upper, m, m_lo): asin(ax) = m + m_lo for ax <= 1/2, and acos(ax) = m + m_lo where `upper` (ax > 1/2).
+    """(upper, m, m_lo): asin(ax) = m + m_lo for ax <= 1/2, and acos(ax) = m + m_lo where `upper`
+    (ax > 1/2).
 
     There acos(a) = 2 asin(sqrt((1 - a) / 2)).
     """

@@ -1,7 +1,8 @@
-"""log, log1p, log2, softplus, and the pieces the inverse hyperbolic functions and pow take from them.
+"""log, log1p, log2, softplus, and what the inverse hyperbolic functions and pow take from them.
 
-x = 2**k (1 + f) with 1 + f near 1.  f32 uses log(1 + f) = f - f**2 / 2 + f**3 P(f); f64 goes through
-s = f / (2 + f), log(1 + f) = 2 atanh(s), as fdlibm does (K. C. Ng, 1993), with our own coefficients.
+x = 2**k (1 + f) with 1 + f near 1. f32 uses log(1 + f) = f - f**2 / 2 + f**3 P(f); f64 goes through
+s = f / (2 + f), log(1 + f) = 2 atanh(s), as fdlibm does (K. C. Ng, 1993), with our own
+coefficients.
 """
 
 from __future__ import annotations
@@ -97,7 +98,9 @@ def log2(em: Emitter, x: V) -> V:
 
 
 def log1p_parts(c: Context, x: V, x_lo: V | None = None, extra_k: V | None = None) -> tuple[V, V]:
-    """log(1 + x + x_lo) + extra_k ln 2 as (hi, lo), for -1 < x finite; x_lo is below the last place of x."""
+    """log(1 + x + x_lo) + extra_k ln 2 as (hi, lo), for -1 < x finite; x_lo is below the last place
+    of x.
+    """
     em = c.em
     one = c.const(1.0)
     # 2**-k must be a normal number: scale the huge, to which adding 1 changes nothing.

@@ -1,6 +1,7 @@
-"""Exact reduction of huge arguments by pi/2: x 2/pi modulo 4 from as many bits of 2/pi as the exponent asks for.
+"""Exact reduction of huge arguments by pi/2, from as many bits of 2/pi as the exponent asks for.
 
-Out of line and marked cold: a kernel runs it only where some lane is beyond the fast reduction's limit.
+Out of line and marked cold: a kernel runs it only where some lane is beyond the fast reduction's
+limit.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from sardonyx.codegen.math.support import Context
 _F64 = ltype("f", 64)
 _I128 = ltype("i", 128)
 
-# The biased exponent of 2**17, the least argument reduced here, and the number of exponents up to the largest float.
+# The biased exponent of 2**17, the least argument reduced here, and the number of exponents up to
+# the largest float.
 _LEAST_F32 = 127 + 17
 _COUNT_F32 = 255 - _LEAST_F32
 
 
 def reduce_huge(c: Context, ax: V) -> tuple[V, V, V]:
-    """(q, r, r_lo) as `trigonometric.reduce_quadrant`, right for finite lanes beyond its fast limit; inf gives NaN."""
+    """(q, r, r_lo) as `trigonometric.reduce_quadrant`, right for finite lanes beyond its fast
+    limit; inf gives NaN.
+    """
     em = c.em
     width = c.type.width
     name = f"sardonyx.reduce_huge.f{c.bits}.w{width}"
@@ -51,8 +55,8 @@ def _function(outer: Emitter, name: str, type: LType) -> str:
         insert = f"insertvalue {struct} {aggregate}, {value.type.text} {value.ref}, {i}"
         aggregate = em.result(type, insert).ref
     em.raw(f"  ret {struct} {aggregate}")
-    head = f"define internal {struct} @{name}({type.text} %ax) noinline cold nounwind {outer.module.attributes}"
-    return f"{head} {{\n{em.text()}\n}}"
+    attributes = f"noinline cold nounwind {outer.module.attributes}"
+    return f"define internal {struct} @{name}({type.text} %ax) {attributes} {{\n{em.text()}\n}}"
 
 
 def _two_over_pi() -> int:
@@ -65,7 +69,9 @@ def _two_over_pi() -> int:
 
 @cache
 def _table_f32() -> tuple[list[float], list[float]]:
-    """For each exponent e from `_LEAST_F32`: 2**(e - 150) 2/pi mod 4, first to 29 bits, then the next 53."""
+    """For each exponent e from `_LEAST_F32`: 2**(e - 150) 2/pi mod 4, first to 29 bits, then the
+    next 53.
+    """
     fraction = 64 * (len(TWO_OVER_PI_WORDS) - 1)
     highs, lows = [], []
     for e in range(_LEAST_F32, 255):
@@ -79,7 +85,9 @@ def _table_f32() -> tuple[list[float], list[float]]:
 
 
 def _reduce_f32(c: Context, ax: V) -> tuple[V, V, V]:
-    """By a table of 2**e 2/pi mod 4: ax = m 2**e with an integer m of 24 bits, m times 29 bits is exact in f64."""
+    """By a table of 2**e 2/pi mod 4: ax = m 2**e with an integer m of 24 bits, m times 29 bits is
+    exact in f64.
+    """
     em = c.em
     highs, lows = _table_f32()
     bits = em.bitcast(ax, c.int_type)
@@ -132,17 +140,16 @@ def _add_scalar_function(outer: Emitter) -> None:
 
     bits = em.bitcast(V(_F64, "%ax"), I64)
     significand = em.or_(em.and_(bits, i64((1 << 52) - 1)), i64(1 << 52))
-    # x = significand 2**(e - 1075).  Bits of 2/pi of a weight of 4 or more after that scaling drop out modulo 4, so the
-    # 192 bits that count start e - 1077 bits after the point; the table has one word of zeros in front.
+    # x = significand 2**(e - 1075). Bits of 2/pi of a weight of 4 or more after that scaling drop
+    # out modulo 4, so the 192 bits that count start e - 1077 bits after the point; the table has
+    # one word of zeros in front.
     exponent = em.and_(em.lshr(bits, i64(52)), i64(0x7FF))
     start = em.smin(em.smax(em.isub(exponent, i64(1077 - 64)), i64(0)), i64(971 - 2 + 64))
     table = outer.module.table("sardonyx.two_over_pi.words", I64, [_as_signed(w) for w in TWO_OVER_PI_WORDS])
     word = em.lshr(start, i64(6))
     shift = em.and_(start, i64(63))
     words = [em.load(I64, em.gep(I64, table, em.iadd(word, i64(i)))) for i in range(4)]
-    high, middle, low = (
-        em.zext(em.intrinsic("fshl", words[i], words[i + 1], shift), 128) for i in range(3)
-    )
+    high, middle, low = (em.zext(em.intrinsic("fshl", words[i], words[i + 1], shift), 128) for i in range(3))
     # The product modulo 2**192, without its low 64 bits: x 2/pi / 4 modulo 1 in units of 2**-128.
     wide = em.zext(significand, 128)
     total = em.shl(em.imul(wide, high), i128(64))
@@ -153,7 +160,8 @@ def _add_scalar_function(outer: Emitter) -> None:
     rest = em.isub(total, em.shl(em.zext(q, 128), i128(126)))
     negative = em.icmp("slt", rest, i128(0))
     magnitude = em.select(negative, em.isub(i128(0), rest), rest)
-    # Two doubles of 53 bits each from the leading one on: magnitude = (hi 2**-53 + lo 2**-106) 2**(128 - zeros).
+    # Two doubles of 53 bits each from the leading one on: magnitude = (hi 2**-53 + lo 2**-106)
+    # 2**(128 - zeros).
     zeros = em.smin(em.count_leading_zeros(magnitude), i128(100))
     leading = em.shl(magnitude, zeros)
     hi = em.sitofp(em.trunc_int(em.lshr(leading, i128(75)), 64), 64)
@@ -172,7 +180,8 @@ def _add_scalar_function(outer: Emitter) -> None:
         insert = f"insertvalue {struct} {aggregate}, {value.type.text} {value.ref}, {i}"
         aggregate = em.result(PTR, insert).ref
     em.raw(f"  ret {struct} {aggregate}")
-    head = f"define internal {struct} @{_SCALAR}(double %ax) noinline cold nounwind {outer.module.attributes}"
+    attributes = f"noinline cold nounwind {outer.module.attributes}"
+    head = f"define internal {struct} @{_SCALAR}(double %ax) {attributes}"
     outer.module.add_function(_SCALAR, f"{head} {{\n{em.text()}\n}}")
 
 

@@ -10,7 +10,9 @@ from sardonyx.codegen.math.support import Context
 
 
 def pow(em: Emitter, x: V, y: V) -> V:
-    """x**y: e**(y log |x|), the logarithm in more bits than the result's, then the sign and the special cases."""
+    """x**y: e**(y log |x|), the logarithm in more bits than the result's, then the sign and the
+    special cases.
+    """
     c = Context(em, x.type)
     ax = em.abs(x)
     value = (_positive_f32 if c.bits == 32 else _positive_f64)(c, ax, y)
@@ -25,7 +27,9 @@ def _log_with_limits(c: Context, ax: V, value: V) -> V:
 
 
 def _positive_f32(c: Context, ax: V, y: V) -> V:
-    """2**(y log2(ax)) in f64 with polynomials that suffice for f32; one rounding, of denormal results too."""
+    """2**(y log2(ax)) in f64 with polynomials that suffice for f32; one rounding, of denormal
+    results too.
+    """
     em = c.em
     wide = em.fpext(ax, 64)
     d = Context(em, wide.type)

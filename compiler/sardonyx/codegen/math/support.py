@@ -1,8 +1,9 @@
-"""What all vector math functions share: the float format's constants, exact sums, quotients, powers of two.
+"""What the vector math functions share: format constants, exact sums, quotients, powers of two.
 
-The functions are written once for f32 and f64; `Context` carries the emitter and the element type.  Where a result
-must be right to one unit in the last place, values travel as an unevaluated sum of two floats (hi, lo), after
-T. J. Dekker, "A floating-point technique for extending the available precision" (1971), with the products by FMA.
+The functions are written once for f32 and f64; `Context` carries the emitter and the element type.
+Where a result must be right to one unit in the last place, values travel as an unevaluated sum of
+two floats (hi, lo), after T. J. Dekker, "A floating-point technique for extending the available
+precision" (1971), with the products by FMA.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from sardonyx.codegen.emitter import Emitter, LType, V
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """An IEEE binary format by its numbers; `magic` is 1.5 * 2**mantissa, whose unit in the last place is 1."""
+    """An IEEE binary format by its numbers; `magic` is 1.5 * 2**mantissa, whose unit in the last
+    place is 1.
+    """
 
     bits: int
     mantissa: int
@@ -78,7 +81,7 @@ class Context:
         return s, em.add(em.sub(a, a_part), em.sub(b, b_part))
 
     def quotient(self, n: V, n_lo: V | None, d: V, d_lo: V | None) -> tuple[V, V]:
-        """(n + n_lo) / (d + d_lo) as (hi, lo) to about twice the precision, with a single division."""
+        """(n + n_lo) / (d + d_lo) as (hi, lo), to about twice the precision by one division."""
         em = self.em
         inverse = em.div(self.const(1.0), d)
         q = em.mul(n, inverse)
@@ -102,7 +105,8 @@ class Context:
         return self.em.select(self.em.fcmp("ogt", x, hi), hi, x)
 
     def round_scaled(self, x: V, factor: float) -> tuple[V, V]:
-        """n = round(x * factor) as (float n, integer n), for |n| < 2**(mantissa - 1); no undefined value for NaN.
+        """n = round(x * factor) as (float n, integer n), for |n| < 2**(mantissa - 1); no undefined
+        value for NaN.
 
         Adding `magic` leaves n in the low bits of the sum.
         """
@@ -118,15 +122,16 @@ class Context:
         biased = em.iadd(n, self.iconst(fmt.bias))
         return em.bitcast(em.shl(biased, self.iconst(fmt.mantissa)), self.type)
 
-    def scale(self, x: V, n: V) -> V:
-        """x * 2**n rounded once, for 0.5 <= |x| < 4 and any n that two halves of the exponent range reach.
+    def scale(self, x: V, n: V, n_float: V | None = None) -> V:
+        """x * 2**n rounded once, for 0.5 <= |x| < 4 and |n| below twice the largest exponent.
 
         The first factor is exact, so a denormal result is rounded by the second product only.
+        `n_float` is n as a float, where there is one.
         """
         em = self.em
         scalef = _SCALEF.get((self.bits, self.type.width))
         if scalef is not None and scalef.features <= em.module.features:
-            return self._scalef(x, em.sitofp(n, self.bits), scalef)
+            return self._scalef(x, n_float or em.sitofp(n, self.bits), scalef)
         half = em.ashr(n, self.iconst(1))
         x = em.mul(x, self.power_of_two(half))
         return em.mul(x, self.power_of_two(em.isub(n, half)))
@@ -143,7 +148,9 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class _Scalef:
-    """An intrinsic of VSCALEFPS or VSCALEFPD, and what it (with the conversion before it) needs of the host."""
+    """An intrinsic of VSCALEFPS or VSCALEFPD, and what it (with the conversion before it) needs of
+    the host.
+    """
 
     name: str
     mask: str
@@ -156,6 +163,9 @@ _SCALEF = {
     (32, 8): _Scalef("llvm.x86.avx512.mask.scalef.ps.256", "i8", False, frozenset({"avx512f", "avx512vl"})),
     (64, 8): _Scalef("llvm.x86.avx512.mask.scalef.pd.512", "i8", True, frozenset({"avx512f", "avx512dq"})),
     (64, 4): _Scalef(
-        "llvm.x86.avx512.mask.scalef.pd.256", "i8", False, frozenset({"avx512f", "avx512dq", "avx512vl"})
+        "llvm.x86.avx512.mask.scalef.pd.256",
+        "i8",
+        False,
+        frozenset({"avx512f", "avx512dq", "avx512vl"}),
     ),
 }

@@ -1,8 +1,9 @@
 """sin, cos, tan over the whole range of arguments.
 
-|x| = q pi/2 + r + r_lo, |r| <= pi/4, then polynomials of sin and cos chosen by q.  Up to `FAST_LIMIT` the reduction is
-Cody and Waite's in three parts with FMA.  If any lane is beyond, one branch leads to an exact reduction in the manner
-of M. H. Payne and R. N. Hanek, "Radian reduction for trigonometric functions" (1983); see `payne_hanek`.
+|x| = q pi/2 + r + r_lo, |r| <= pi/4, then polynomials of sin and cos chosen by q. Up to
+`FAST_LIMIT` the reduction is Cody and Waite's in three parts with FMA. If any lane is beyond, one
+branch leads to an exact reduction in the manner of M. H. Payne and R. N. Hanek, "Radian reduction
+for trigonometric functions" (1983); see `payne_hanek`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ FAST_LIMIT = {32: 2.0**17, 64: 2.0**30}
 
 
 def reduce_quadrant(c: Context, ax: V) -> tuple[V, V, V]:
-    """(q, r, r_lo) with ax = q pi/2 + r + r_lo for ax >= 0; q modulo 4 counts. NaN for NaN and infinity."""
+    """(q, r, r_lo) with ax = q pi/2 + r + r_lo for ax >= 0; q modulo 4 counts. NaN for NaN and
+    infinity.
+    """
     em = c.em
     p1, p2, p3 = PI_2_PARTS[c.bits]
     n, q = c.round_scaled(ax, TWO_OVER_PI)
@@ -102,7 +105,9 @@ def tan(em: Emitter, x: V) -> V:
 
 
 def _tan_f32(c: Context, odd: V, r: V, r_lo: V) -> V:
-    """tan(r + r_lo), or -1 / tan where `odd`; in f64, where the errors of sine, cosine and quotient do not count."""
+    """tan(r + r_lo), or -1 / tan where `odd`; in f64, where the errors of sine, cosine and quotient
+    do not count.
+    """
     em = c.em
     r = em.add(em.fpext(r, 64), em.fpext(r_lo, 64))
     d = Context(em, r.type)

@@ -1,0 +1,1 @@
+"""The command line.  One module per command; ``main`` loads only the one that is called."""

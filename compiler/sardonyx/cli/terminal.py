@@ -1,0 +1,96 @@
+"""Tables and the progress bar.  On a terminal they are drawn; to a file or pipe they are plain text."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["amount", "milliseconds", "print_facts", "print_table", "progress", "write_text"]
+
+_PATIENCE = 1.0  # seconds before a progress bar shows
+
+
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()
+) -> None:
+    """A table; the columns with the numbers ``right`` are aligned to the right."""
+    cells = [[str(c) for c in row] for row in rows]
+    if not sys.stdout.isatty():
+        _print_plain([list(columns), *cells], right)
+        return
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number in right else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*map(Text, row))
+    Console(highlight=False).print(table)
+
+
+def _print_plain(rows: Sequence[Sequence[str]], right: Sequence[int]) -> None:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        line = "  ".join(
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        typer.echo(line.rstrip())
+
+
+def print_facts(facts: Sequence[tuple[str, object]]) -> None:
+    """Lines of a name and a value; the values stand below each other."""
+    width = max(len(name) for name, _ in facts)
+    for name, value in facts:
+        typer.echo(f"{name.ljust(width)}  {value}".rstrip())
+
+
+def write_text(text: str) -> None:
+    """A long text as it is."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+@contextmanager
+def progress(what: str) -> Iterator[None]:
+    """A bar on the terminal's error stream around something that may take longer than a second."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, console=console, transient=True)
+    bar.add_task(what, total=None)
+    timer = threading.Timer(_PATIENCE, bar.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.stop()
+
+
+def amount(size: int) -> str:
+    """A number of bytes for people: 1.5 KB, 23.1 MB (powers of 1000)."""
+    value = float(size)
+    for unit in ("bytes", "KB", "MB"):
+        if value < 1000:
+            return f"{size} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"
+
+
+def milliseconds(seconds: float) -> str:
+    """A time for people, with three figures that count."""
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.3g} us"
+    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"

@@ -1,0 +1,430 @@
+"""The matrix product's kernel: ``core.contract`` with its epilogue, for types the register tile computes.
+
+Both operands are affine views of memory.  A is read element by element at any strides.  B is read in
+panels: a constant is packed at compile time, a matrix whose columns lie next to each other is read in
+place, any other is packed by a kernel of its own that runs before.
+
+The range counts (batch, block of rows, panel); a unit runs its panel down the block of rows, tile by
+tile, so that the panel stays in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sardonyx.ir.graph import Block, Location, Op, Value
+from sardonyx.kernels.epilogue import Epilogue
+from sardonyx.kernels.evaluator import Place, Source
+from sardonyx.kernels.kernel import Kernel, KernelBuilder, Scratch
+from sardonyx.kernels.lane_index import LaneIndex, uniform
+from sardonyx.kernels.map import group_location
+from sardonyx.kernels.microkernel import Panels, Tile, accumulate, compute_dtype, read_row, tile_for, widths
+from sardonyx.kernels.panels import pack_constant, pack_kernel, panel_elements
+from sardonyx.kernels.rows_of_tiles import row_tiles
+from sardonyx.kernels.target import Target
+from sardonyx.kernels.views import View, view_of
+from sardonyx.loop.builder import Index, lanes_of
+from sardonyx_runtime.dims import Dim, DimLike, ceildiv, product
+from sardonyx_runtime.dtypes import DType
+
+__all__ = ["constant_matrices", "contract_kernels", "row_block"]
+
+_PANEL_BYTES = 900_000  # a panel this large still stays in the second-level cache
+_DEPTH_BLOCK = 1024  # steps of a packed panel at a time where it would be larger
+_DEPTH_IN_PLACE = 256  # rows of B read in place at a time, for the sake of the address translation
+_ROW_BLOCK = 480
+_UNITS = 8  # pieces of work that are enough for any number of threads to share evenly
+_PREFETCH = 8  # rows of B ahead, where B is read in place
+
+
+def row_block(rows: DimLike, panels: DimLike, batch: DimLike, tile: Tile) -> int:
+    """Rows of one unit of work: a multiple of the tile's, fewer where there are few panels to share out."""
+    most = _ROW_BLOCK // tile.rows * tile.rows
+    others = panels * batch
+    if not isinstance(others, int):
+        others = panels if isinstance(panels, int) else 1
+    if not isinstance(rows, int):
+        return most if others >= _UNITS else 120 // tile.rows * tile.rows
+    blocks = max(1, -(-_UNITS // max(1, others)))
+    block = -(-rows // blocks)
+    return min(most, max(4 * tile.rows, -(-block // tile.rows) * tile.rows))
+
+
+def constant_matrices(view: View, shape: tuple[DimLike, ...], array: NDArray[np.generic]) -> NDArray[np.generic]:
+    """The elements of a view of a constant, axes along which it only repeats cut to 1."""
+    sizes = [1 if s == 0 else d for d, s in zip(shape, view.strides, strict=True)]
+    flat = np.ascontiguousarray(array).reshape(-1)
+    strides = [int(s) * flat.itemsize for s in view.strides]  # type: ignore[call-overload]
+    if not all(isinstance(d, int) for d in sizes) or 0 in sizes:
+        return np.zeros([int(d) for d in sizes], flat.dtype)  # type: ignore[call-overload]
+    return np.lib.stride_tricks.as_strided(flat[int(view.offset) :], sizes, strides, writeable=False)  # type: ignore[call-overload]
+
+
+def contract_kernels(region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> list[Kernel]:
+    """The kernels of a group with one ``core.contract``: packing where it is needed, then the product."""
+    return _Contract(region, operands, results, target).build()
+
+
+@dataclass
+class _Weights:
+    """B as the product's kernel reads it: packed panels or a view in place; and how."""
+
+    buffer: Callable[[KernelBuilder], Value]
+    view: View | None  # in place
+    batch_steps: tuple[DimLike, ...]  # elements from one batch index to the next
+    kernels: list[Kernel]
+
+
+class _Contract:
+    def __init__(self, region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> None:
+        self.region, self.results, self.target = region, results, target
+        self.outer = dict(zip(region.arguments, operands, strict=True))
+        self.op = next(op for op in region.ops if op.name == "core.contract")
+        self.location: Location = group_location(region)
+        x, y = self.op.operands
+        self.product = self.op.result
+        shape = self.product.type.shape
+        self.batch, self.rows, self.columns = shape[:-2], shape[-2], shape[-1]
+        self.depth: DimLike = y.type.shape[-2]
+        self.dtype: DType = compute_dtype(x.type.dtype)
+        self.a = view_of(x)
+        self.b_view = view_of(y)
+        self.tile = tile_for(target, self.dtype, self.columns)
+        self.cut: Panels | None = widths(self.columns, self.tile) if isinstance(self.columns, int) else None
+
+    def build(self) -> list[Kernel]:
+        weights = self._weights()
+        return [*weights.kernels, self._product(weights)]
+
+    # -- the right operand
+
+    def _weights(self) -> _Weights:
+        y, view = self.op.operands[1], self.b_view
+        constant = self._constant(view.root)
+        if constant is not None and isinstance(self.columns, int) and isinstance(self.depth, int):
+            return self._packed_constant(constant)
+        if self._in_place():
+            root = view.root
+            steps = view.strides[:-2]
+            return _Weights(lambda kernel: kernel.buffer(self.outer[root], name="b"), view, steps, [])
+        batch, steps = self._distinct_batch()
+        scratch = Scratch(self.dtype, panel_elements(product(batch), self.depth, self.columns, self.tile))
+        place_of = self._pack_place(batch)
+        pack = pack_kernel(
+            "pack", self.location, scratch, self.tile, batch, self.depth, self.columns, place_of, y, self._pack_sources
+        )
+        return _Weights(lambda kernel: kernel.scratch(scratch, "panels"), None, steps, [pack])
+
+    def _constant(self, root: Value) -> NDArray[np.generic] | None:
+        outer = self.outer.get(root, root)
+        if outer.op is not None and outer.op.name == "core.constant":
+            array: NDArray[np.generic] = outer.op.attributes["value"].array
+            return array
+        return None
+
+    def _packed_constant(self, array: NDArray[np.generic]) -> _Weights:
+        view = self.b_view
+        shape = self.op.operands[1].type.shape
+        matrices = constant_matrices(view, shape, array)
+        lead = matrices.shape[:-2]
+        full = np.broadcast_to(matrices, (*lead, self.depth, self.columns))  # type: ignore[arg-type]
+        dense = pack_constant(full.reshape(-1, *full.shape[-2:]), self.tile, self.dtype)
+        one = panel_elements(1, self.depth, self.columns, self.tile)
+        steps = [0 if n == 1 else product(lead[i + 1 :]) * one for i, n in enumerate(lead)]
+        return _Weights(lambda kernel: kernel.constant(dense, "panels"), None, tuple(steps), [])
+
+    def _in_place(self) -> bool:
+        view = self.b_view
+        if view.root not in self.outer or view.root.type.dtype is not self.dtype:
+            return False
+        step, row = view.strides[-1], view.strides[-2]
+        whole = isinstance(self.columns, int) and self.columns % self.tile.lanes == 0
+        if step != 1 or not (whole or self.target.vector_bytes >= 32):
+            return False
+        # Rows that all fall into the same few sets of the cache are better packed, if packing is paid back.
+        aliasing = isinstance(row, int) and row * self.dtype.itemsize % 4096 == 0 and row > 0
+        return not (aliasing and not (isinstance(self.rows, int) and self.rows <= 32))
+
+    def _distinct_batch(self) -> tuple[tuple[DimLike, ...], tuple[DimLike, ...]]:
+        """Batch axes along which B differs (others cut to 1), and the packed elements between their indices."""
+        view = self.b_view
+        batch = tuple(1 if s == 0 else d for d, s in zip(self.batch, view.strides, strict=False))
+        one = panel_elements(1, self.depth, self.columns, self.tile)
+        steps = tuple(0 if d == 1 else product(batch[i + 1 :]) * one for i, d in enumerate(batch))
+        return batch, steps
+
+    def _pack_place(
+        self, batch: tuple[DimLike, ...]
+    ) -> Callable[[KernelBuilder, list[Index], Index, LaneIndex], Place]:
+        def place(kernel: KernelBuilder, indices: list[Index], step: Index, lane: LaneIndex) -> Place:
+            return (*(uniform(i) for i in indices), uniform(step), lane)
+
+        return place
+
+    def _pack_sources(self, kernel: KernelBuilder) -> dict[Value, Source]:
+        """B alone, as a source under its view's strides."""
+        y, view = self.op.operands[1], self.b_view
+        if view.root not in self.outer:  # a constant of one element, inside the region
+            return {}
+        buffer = kernel.offset_buffer(kernel.buffer(self.outer[view.root], name="b"), view.offset)
+        return {y: Source(buffer, y.type.shape, view.strides)}
+
+    # -- the product
+
+    def _product(self, weights: _Weights) -> Kernel:
+        kernel = KernelBuilder("contract", self.location)
+        kernel.all_equal = False
+        b, tile = kernel.b, self.tile
+        a_buffer = kernel.offset_buffer(self._memory(kernel, self.a.root), self.a.offset)
+        w_buffer = weights.buffer(kernel)
+        if weights.view is not None:
+            w_buffer = kernel.offset_buffer(w_buffer, weights.view.offset)
+        sources = {
+            v: Source(kernel.buffer(o), v.type.shape)
+            for v, o in self.outer.items()
+            if any(user is not self.op and not self._feeds_product(user) for user in v.uses)
+        }
+        out = kernel.buffer(self.results[0], name="out")
+        epilogue = Epilogue(kernel, self.region, sources, self.product, out, tile.lanes)
+        panels: DimLike = self.cut.count if self.cut else ceildiv(self.columns, tile.lanes * tile.vectors)
+        block = row_block(self.rows, panels, product(self.batch), tile)
+        blocks = ceildiv(self.rows, block)
+        n_panels, n_blocks, n_rows = kernel.dim(panels), kernel.dim(blocks), kernel.dim(self.rows)
+        run = _Tiles(self, kernel, epilogue, weights, a_buffer, w_buffer)
+        with b.loop(kernel.begin, kernel.end) as unit:
+            rest, panel = b.idiv(unit.index, n_panels), b.imod(unit.index, n_panels)
+            if blocks == 1:
+                number: Index = 0
+            else:
+                number, rest = b.imod(rest, n_blocks), b.idiv(rest, n_blocks)
+            indices: list[Index] = []
+            for axis, dim in reversed(list(enumerate(self.batch))):
+                indices.insert(0, b.imod(rest, kernel.dim(dim)) if axis else rest)
+                rest = b.idiv(rest, kernel.dim(dim)) if axis else rest
+            first = b.imul(number, kernel.dim(block))
+            count = b.imin(b.isub(n_rows, first), kernel.dim(block)) if blocks != 1 else n_rows
+            run.unit(indices, first, count, panel)
+        units = product(self.batch) * blocks * panels
+        return kernel.finish(units, product(self.batch) * self.rows * self.columns * self.depth)
+
+    def _memory(self, kernel: KernelBuilder, root: Value) -> Value:
+        """The buffer of a tensor outside, or of a constant of one element inside the group."""
+        if root in self.outer:
+            return kernel.buffer(self.outer[root], name="a")
+        assert root.op is not None
+        return kernel.constant(root.op.attributes["value"], "a")
+
+    def _feeds_product(self, op: Op) -> bool:
+        """Whether the op is movement in front of the product (absorbed as a view)."""
+        todo = [op]
+        while todo:
+            one = todo.pop()
+            if one is self.op:
+                return True
+            if one.kind in ("transpose", "broadcast", "assume", "slice", "reshape"):
+                todo.extend(one.result.uses)
+        return False
+
+
+class _Tiles:
+    """Emits the tiles of one unit of work."""
+
+    def __init__(
+        self,
+        owner: _Contract,
+        kernel: KernelBuilder,
+        epilogue: Epilogue,
+        weights: _Weights,
+        a_buffer: Value,
+        w_buffer: Value,
+    ) -> None:
+        self.o, self.kernel, self.b = owner, kernel, kernel.b
+        self.epilogue, self.weights = epilogue, weights
+        self.a_buffer, self.w_buffer = a_buffer, w_buffer
+        self.lanes = owner.tile.lanes
+        self.in_place = weights.view is not None
+        a, dim = owner.a.strides, kernel.dim
+        self.a_batch, self.a_row, self.a_step = [dim(s) for s in a[:-2]], dim(a[-2]), dim(a[-1])
+        self.depth = dim(owner.depth)
+        self.columns = dim(owner.columns)
+        self.depth_block = self._depth_block()
+
+    def _depth_block(self) -> int | None:
+        """Steps at a time, None for all at once."""
+        depth, tile = self.o.depth, self.o.tile
+        if not self.epilogue.can_hold_sums:
+            return None
+        if self.in_place:
+            return None if isinstance(depth, int) and depth <= _DEPTH_BLOCK else _DEPTH_IN_PLACE
+        width = tile.vectors * tile.lanes * self.o.dtype.itemsize
+        return None if isinstance(depth, int) and depth * width <= _PANEL_BYTES else _DEPTH_BLOCK
+
+    def unit(self, batch: list[Index], first: Index, count: Index, panel: Index) -> None:
+        b, cut = self.b, self.o.cut
+        if cut is None:
+            width = self.o.tile.vectors
+            left = b.isub(self.columns, b.imul(panel, width * self.lanes))
+            self._by_width(batch, first, count, b.imul(panel, width), left, width)
+        elif not cut.wide:
+            self._panel(batch, first, count, b.imul(panel, cut.vectors), cut.vectors)
+        else:
+            is_wide = b.icmp("lt", panel, cut.wide)
+
+            def wide() -> Sequence[Value]:
+                self._panel(batch, first, count, b.imul(panel, cut.vectors + 1), cut.vectors + 1)
+                return ()
+
+            def narrow() -> Sequence[Value]:
+                self._panel(batch, first, count, b.iadd(b.imul(panel, cut.vectors), cut.wide), cut.vectors)
+                return ()
+
+            b.if_(is_wide, wide, narrow)
+
+    def _by_width(
+        self, batch: list[Index], first: Index, count: Index, vector: Index, left: Index, width: int
+    ) -> None:
+        """Panels of symbolic columns: the last one may be narrower, down to one vector."""
+        b = self.b
+
+        def whole() -> Sequence[Value]:
+            self._panel(batch, first, count, vector, width)
+            return ()
+
+        def part() -> Sequence[Value]:
+            self._by_width(batch, first, count, vector, left, width // 2)
+            return ()
+
+        if width == 1 or not self.in_place:
+            whole()
+        else:
+            b.if_(b.icmp("gt", left, width // 2 * self.lanes), whole, part)
+
+    def _panel(self, batch: list[Index], first: Index, count: Index, vector: Index, vectors: int) -> None:
+        """One panel down the rows first .. first + count; ``vector``: vectors of columns before it."""
+        b, lanes = self.b, self.lanes
+        column = b.imul(vector, lanes)
+        base: Index = 0
+        for index, step in zip(batch, self.weights.batch_steps, strict=False):
+            base = b.iadd(base, b.imul(index, self.kernel.dim(step)))
+        start = column if self.in_place else b.imul(column, self.depth)
+        panel = b.offset(self.w_buffer, b.iadd(base, start))
+        a_base: Index = 0
+        for index, stride in zip(batch, self.a_batch, strict=True):
+            a_base = b.iadd(a_base, b.imul(index, stride))
+        a = b.offset(self.a_buffer, a_base)
+        masks = self._masks(column, vectors)
+        row_step = self._row_step(vectors)
+
+        def tile(row: Index, rows: int, last: Index | None, k: Index, steps: Index, ends: tuple[Value, Value] | None) -> None:
+            self._tile(batch, a, panel, column, masks, row, rows, last, k, steps, ends)
+
+        def down(k: Index, steps: Index, ends: tuple[Value, Value] | None) -> None:
+            end = b.isub(b.iadd(first, count), 1)
+            row_tiles(
+                b, self.o.rows, self.o.tile, first, count, lambda row, rows, clamp: tile(row, rows, end if clamp else None, k, steps, ends)
+            )
+
+        self.row_step = row_step
+        if self.depth_block is None:
+            down(0, self.depth, None)
+            return
+        # An empty depth still has one pass, which stores the epilogue of zeros.
+        with b.loop(0, b.imax(self.depth, 1), self.kernel.dim(self.depth_block)) as block:
+            steps = b.imin(b.isub(self.depth, block.index), self.kernel.dim(self.depth_block))
+            is_first = b.icmp("eq", block.index, 0)
+            is_last = b.icmp("ge", b.iadd(block.index, steps), self.depth)
+            down(block.index, steps, (is_first, is_last))
+
+    def _row_step(self, vectors: int) -> Index:
+        if self.weights.view is not None:
+            return self.kernel.dim(self.weights.view.strides[-2])
+        return vectors * self.lanes
+
+    def _masks(self, column: Index, vectors: int) -> list[Value | None]:
+        """Masks of a panel's vectors: none where all columns are known to exist."""
+        b, columns = self.b, self.o.columns
+        if isinstance(columns, int) and columns % self.lanes == 0:
+            return [None] * vectors
+        masks: list[Value | None] = []
+        for j in range(vectors):
+            if isinstance(columns, int) and j < vectors - 1:
+                masks.append(None)
+                continue
+            left = b.isub(self.columns, b.iadd(column, j * self.lanes))
+            masks.append(b.mask(b.imax(left, 0) if isinstance(columns, Dim) else left, self.lanes))
+        return masks
+
+    def _tile(
+        self,
+        batch: list[Index],
+        a: Value,
+        panel: Value,
+        column: Index,
+        masks: list[Value | None],
+        row: Index,
+        rows: int,
+        last: Index | None,
+        k: Index,
+        steps: Index,
+        ends: tuple[Value, Value] | None,
+    ) -> None:
+        b, lanes, vectors = self.b, self.lanes, len(masks)
+        numbers = [b.iadd(row, r) for r in range(rows)]
+        if last is not None:  # rows beyond the last repeat it: they compute and store the same values again
+            numbers = [numbers[0], *(b.imin(n, last) for n in numbers[1:])]
+        k_offset = b.imul(k, self.a_step)
+        pointers = [b.offset(a, b.iadd(b.imul(n, self.a_row), k_offset)) for n in numbers]
+        addresses = [self.epilogue.row_address(batch, n) for n in numbers]
+        out = self.epilogue.out
+        places = [b.iadd(column, j * lanes) for j in range(vectors)]
+
+        def zeros() -> list[Value]:
+            zero = b.const(0.0, self.o.dtype, lanes)
+            return [zero] * (rows * vectors)
+
+        def partial() -> list[Value]:
+            return [
+                b.load(out, b.iadd(address, places[j]), lanes, masks[j])
+                for address in addresses
+                for j in range(vectors)
+            ]
+
+        sums = zeros() if ends is None else b.if_(ends[0], zeros, partial)
+        if not (isinstance(steps, int) and steps == 0):
+            sums, _ = accumulate(
+                b,
+                dtype=self.o.dtype,
+                depth=steps,
+                rows=pointers,
+                step=self.a_step,
+                weights=b.offset(panel, b.imul(k, self.row_step)),
+                weight_step=self.row_step,
+                read=lambda at: read_row(b, at, vectors, lanes, masks if self.in_place else [None] * vectors),
+                sums=sums,
+                at_least_once=isinstance(self.o.depth, int),
+                prefetch=_PREFETCH if self.in_place else 0,
+            )
+
+        def finish() -> Sequence[Value]:
+            self.epilogue.forget()
+            for j in range(vectors):
+                lane = LaneIndex(places[j], 1, multiple=lanes)
+                for r, number in enumerate(numbers):
+                    place = (*(uniform(i) for i in batch), uniform(number), lane)
+                    self.epilogue.store(sums[r * vectors + j], place, addresses[r], masks[j])
+            return ()
+
+        def keep() -> Sequence[Value]:
+            for r, address in enumerate(addresses):
+                for j in range(vectors):
+                    b.store(sums[r * vectors + j], out, b.iadd(address, places[j]), masks[j])
+            return ()
+
+        if ends is None or (self.epilogue.is_plain and lanes_of(sums[0]) == lanes):
+            finish()
+        else:
+            b.if_(ends[1], finish, keep)

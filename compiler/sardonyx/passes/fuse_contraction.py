@@ -1,0 +1,338 @@
+"""Groups around products: a contraction, convolution or window with the ops that follow it.
+
+The group's elementwise ops run on the product's sums before they are stored; the movement in front of
+its operands is read through (`kernels.views`).  Before groups are chosen, products take one form: the
+result has the shape (batch..., rows, columns), and a reshape to the shape the model wants stands behind
+the elementwise ops instead of in front of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sardonyx.core.builder import Builder
+from sardonyx.ir.declare import Trait, has_trait
+from sardonyx.ir.graph import Block, Function, Op, Value
+from sardonyx.ir.types import Shape, TensorType
+from sardonyx.kernels.epilogue import output_strides
+from sardonyx.kernels.evaluator import reshape_groups
+from sardonyx.kernels.views import view_of
+from sardonyx_runtime.dims import product
+
+__all__ = ["PRODUCTS", "contraction_groups"]
+
+PRODUCTS = frozenset({"core.contract", "core.convolve", "core.window_reduce"})
+_MOST = 32  # ops of an epilogue
+_VIEWS = frozenset({"core.transpose", "core.broadcast", "core.assume", "core.slice", "core.reshape"})
+
+
+def contraction_groups(function: Function) -> list[list[Op]]:
+    """One list of ops (in program order) per product; rewrites the function so that they fit."""
+    body = function.body
+    _canonical(body)
+    for op in body.ops.copy():
+        if op.name in PRODUCTS:
+            _sink_reshapes(body, _form(op))
+    for op in body.ops.copy():
+        if op.name == "core.contract":
+            _own_views(body, op)
+    absorbed = {op: _absorbed(op) for op in body.ops if op.name == "core.contract"}
+    taken: set[Op] = set().union(*absorbed.values())
+    groups: list[set[Op]] = []
+    for op in body.ops.copy():
+        if op.name not in PRODUCTS:
+            continue
+        form = _form(op)
+        members = {op, form} | absorbed.get(op, set())
+        members |= _grow(form, body.ops[body.ops.index(op) + 1 :], taken)
+        _pull(body, members, taken)
+        taken |= members
+        groups.append(members)
+    groups += [{op} for op in body.ops if op.name == "core.transpose" and op not in taken and moves_last_axis(op)]
+    order = {op: i for i, op in enumerate(body.ops)}
+    return [sorted(members, key=order.__getitem__) for members in groups]
+
+
+def _place(block: Block, builder: Builder, position: int) -> None:
+    for one in builder.block.ops:
+        one.block = block
+    block.ops[position:position] = builder.block.ops
+
+
+# -- one form
+
+
+def _canonical(body: Block) -> None:
+    """1x1 convolutions become contractions; other products with spatial axes get a reshape to (n, rows, columns)."""
+    for op in body.ops.copy():
+        if op.name == "core.convolve" and _is_pointwise(op):
+            _contraction_of(body, op)
+        elif op.name in ("core.convolve", "core.window_reduce"):
+            _flatten(body, op)
+
+
+def _is_pointwise(op: Op) -> bool:
+    attributes, kernel = op.attributes, op.operands[1].type.shape[2:]
+    ones = all(v == 1 for v in (*kernel, *attributes["strides"]))
+    return ones and not any(attributes["pads"]) and attributes["group"] == 1
+
+
+def _contraction_of(body: Block, op: Op) -> None:
+    """A convolution of extent 1 is a matrix product of pixels by channels."""
+    x, w = op.operands
+    shape: Shape = op.result.type.shape
+    b = Builder(Block(), location=op.location)
+    n, filters, channels = shape[0], shape[-1], w.type.shape[1]
+    rows = product(shape[1:-1])
+    weights = b.transpose(b.reshape(w, (filters, channels)), (1, 0))
+    extra = {"dtype": op.attributes["dtype"]} if "dtype" in op.attributes else {}
+    flat = b.op(
+        "core.contract",
+        b.reshape(x, (n, rows, x.type.shape[-1])),
+        b.broadcast_to(weights, (n, channels, filters)),
+        **extra,
+    )
+    result = b.reshape(flat, shape)
+    result.name = op.result.name
+    _replace(body, op, b, result)
+
+
+def _flatten(body: Block, op: Op) -> None:
+    shape: Shape = op.result.type.shape
+    b = Builder(Block(), location=op.location)
+    flat = b.emit(
+        "core.reshape",
+        (op.result,),
+        [TensorType(op.result.type.dtype, (shape[0], product(shape[1:-1]), shape[-1]))],
+        {"shape": (shape[0], product(shape[1:-1]), shape[-1])},
+    ).result
+    back = b.emit("core.reshape", (flat,), [op.result.type], {"shape": shape}).result
+    first = flat.op
+    for user in list(op.result.uses):
+        if user is not first:
+            user.set_operands([back if o is op.result else o for o in user.operands])
+    _place(body, b, body.ops.index(op) + 1)
+
+
+def _replace(body: Block, op: Op, b: Builder, value: Value) -> None:
+    op.result.replace_by(value)
+    position = body.ops.index(op)
+    op.drop_uses()
+    op.block = None
+    del body.ops[position]
+    _place(body, b, position)
+
+
+def _form(op: Op) -> Op:
+    """The op whose result has the shape (batch..., rows, columns): the product or the reshape behind it."""
+    if op.name != "core.contract":
+        for user in op.result.uses:
+            if user.name == "core.reshape" and user.result.type.rank == 3:
+                return user
+    return op
+
+
+# -- reshapes move behind elementwise ops
+
+
+def _sink_reshapes(body: Block, form: Op) -> None:
+    """Elementwise ops on a reshaped product are done on the product itself, and reshaped afterwards."""
+    inner: Shape = form.result.type.shape
+    todo = [u for u in form.result.uses if u.name == "core.reshape"]
+    while todo:
+        reshape = todo.pop()
+        if reshape.block is None:
+            continue
+        outer: Shape = reshape.result.type.shape
+        users = list(reshape.result.uses)
+        if not users or not all(has_trait(u, Trait.ELEMENTWISE) and u.result.type.shape == outer for u in users):
+            continue
+        users.sort(key=body.ops.index)
+        for user in users:
+            moved = _moved(body, user, inner, outer)
+            if moved is not None:
+                todo.append(moved)
+
+
+def _moved(body: Block, user: Op, inner: Shape, outer: Shape) -> Op | None:
+    """The op on the inner shape; the reshape that took its place."""
+    b = Builder(Block(), location=user.location)
+    operands = []
+    for operand in user.operands:
+        found = _under(b, operand, inner, outer)
+        if found is None:
+            return None
+        operands.append(found)
+    kind: TensorType = user.result.type
+    done = b.emit(user.name, operands, [TensorType(kind.dtype, inner)], dict(user.attributes)).result
+    result = b.emit("core.reshape", (done,), [kind], {"shape": outer})
+    result.result.name = user.result.name
+    _replace(body, user, b, result.result)
+    return result
+
+
+def _under(b: Builder, value: Value, inner: Shape, outer: Shape) -> Value | None:
+    """The value under the inner shape: what was reshaped from it, a broadcast made anew, else a view."""
+    op = value.op
+    if op is not None and op.name == "core.reshape" and op.operands[0].type.shape == inner:
+        return op.operands[0]
+    if op is not None and op.name == "core.broadcast":
+        have = op.operands[0].type.shape
+        merged = _merged((1,) * (len(outer) - len(have)) + tuple(have), inner, outer)
+        return None if merged is None else b.broadcast_to(b.reshape(op.operands[0], merged), inner)
+    return b.reshape(value, inner)
+
+
+def _merged(have: Shape, inner: Shape, outer: Shape) -> Shape | None:
+    """The shape under which a tensor that broadcasts to ``outer`` broadcasts to ``inner`` alike."""
+    result = []
+    for into, axes in reshape_groups(inner, outer):
+        whole = all(have[a] == outer[a] for a in axes)
+        single = all(have[a] == 1 for a in axes)
+        if not (whole or single):
+            return None
+        result += [inner[i] if whole else 1 for i in into]
+    return tuple(result)
+
+
+# -- operands: movement read through
+
+
+def _own_views(body: Block, op: Op) -> None:
+    """Movement in front of a product gets no other users: what others use as well is copied."""
+    operands = []
+    for operand in op.operands:
+        root = view_of(operand).root
+        operands.append(operand if _immediate(root) else _copy_path(body, operand, root, op))
+    op.set_operands(operands)
+
+
+def _immediate(value: Value) -> bool:
+    return value.op is not None and value.op.name == "core.constant" and value.op.attributes["value"].array.size == 1
+
+
+def _copy_path(body: Block, value: Value, root: Value, before: Op) -> Value:
+    if value is root:
+        return value
+    op = value.op
+    assert op is not None
+    source = _copy_path(body, op.operands[0], root, before)
+    if len(value.uses) == 1 and source is op.operands[0]:
+        return value
+    copy = Op(op.name, (source, *op.operands[1:]), [value.type], dict(op.attributes), location=op.location)
+    copy.result.name = value.name
+    copy.block = body
+    body.ops.insert(body.ops.index(before), copy)
+    return copy.result
+
+
+def _absorbed(op: Op) -> set[Op]:
+    """The movement in front of both operands that the kernel reads through."""
+    found: set[Op] = set()
+    for operand in op.operands:
+        root = view_of(operand).root
+        if _immediate(root):
+            continue
+        while operand is not root:
+            assert operand.op is not None
+            found.add(operand.op)
+            operand = operand.op.operands[0]
+    return found
+
+
+# -- the epilogue
+
+
+def _grow(form: Op, later: list[Op], taken: set[Op]) -> set[Op]:
+    """The ops after the product that its kernel does before it stores: as many as leave one result."""
+    shape: Shape = form.result.type.shape
+    members: set[Op] = {form}
+    inside: set[Value] = {form.result}
+    tainted: set[Value] = set()
+    best: set[Op] = set()
+    for op in later:
+        if op is form or op.name in ("core.return", "core.yield"):
+            continue
+        depends = any(o in inside for o in op.operands)
+        spoiled = any(o in tainted for o in op.operands)
+        fits = (
+            has_trait(op, Trait.ELEMENTWISE)
+            and op not in taken
+            and op.result.type.shape == shape
+            and len(members) < _MOST
+        )
+        if depends and not spoiled and fits:
+            members.add(op)
+            inside.add(op.result)
+            live = [m for m in members if any(u not in members for u in m.result.uses)]
+            if len(live) == 1 and live[0] is op:
+                best = set(members)
+        elif depends or spoiled:
+            tainted.update(op.results)
+    best.discard(form)
+    tail = max(best, key=later.index) if best else form
+    return best | _stored_through(tail, taken)
+
+
+def _stored_through(tail: Op, taken: set[Op]) -> set[Op]:
+    """A transpose behind the group (and reshapes around it) that only changes where rows are stored."""
+    passed: list[Op] = []
+    op = tail
+    while len(op.result.uses) == 1:
+        (user,) = op.result.uses
+        if user.name not in ("core.reshape", "core.assume", "core.transpose") or user in taken:
+            break
+        passed.append(user)
+        if user.name == "core.transpose":
+            return set(passed) if output_strides(user.result, tail.result) else set()
+        op = user
+    return set()
+
+
+def _pull(body: Block, members: set[Op], taken: set[Op]) -> None:
+    """Add what only feeds the epilogue: broadcasts (copied, if others use them too), ops of the same shape."""
+    shapes = {op.result.type.shape for op in members if has_trait(op, Trait.ELEMENTWISE)}
+    pending = [op for op in members if has_trait(op, Trait.ELEMENTWISE)]
+    while pending and len(members) < 2 * _MOST:
+        op = pending.pop()
+        for operand in op.operands:
+            producer = operand.op
+            if producer is None or producer in members or producer in taken:
+                continue
+            if producer.name == "core.broadcast":
+                if len(operand.uses) > 1:
+                    producer = _copy_for(body, producer, op)
+                members.add(producer)
+                pending.append(producer)
+            elif producer.name == "core.reshape" and op.name == "core.broadcast" and len(operand.uses) == 1:
+                if _keeps_order_of_axes(producer):
+                    members.add(producer)
+            elif (
+                has_trait(producer, Trait.ELEMENTWISE)
+                and producer.result.type.shape in shapes
+                and all(u in members for u in operand.uses)
+            ):
+                members.add(producer)
+                pending.append(producer)
+
+
+def moves_last_axis(op: Op) -> bool:
+    """Whether a transpose changes which axis lies innermost: such ones have a kernel of their own."""
+    shape, permutation = op.operands[0].type.shape, op.attributes["permutation"]
+    order = [a for a in permutation if shape[a] != 1]
+    return bool(order) and order != sorted(order) and order[-1] != max(order)
+
+
+def _keeps_order_of_axes(op: Op) -> bool:
+    """Whether a reshape only adds or drops axes of extent 1."""
+    strip: Callable[[Shape], list[object]] = lambda shape: [d for d in shape if d != 1]  # noqa: E731
+    return strip(op.operands[0].type.shape) == strip(op.result.type.shape)
+
+
+def _copy_for(body: Block, op: Op, user: Op) -> Op:
+    copy = Op(op.name, op.operands, [op.result.type], dict(op.attributes), location=op.location)
+    copy.result.name = op.result.name
+    copy.block = body
+    body.ops.insert(body.ops.index(op) + 1, copy)
+    user.set_operands([copy.result if o is op.result else o for o in user.operands])
+    return copy

@@ -1,0 +1,114 @@
+"""The native state of one run at a time: the context of the entry point and the frame of the gate.
+
+The words of a frame (64 bits each), as ``sdx_gate`` reads them:
+
+=====  =====================================================================
+word   meaning
+=====  =====================================================================
+0, 1   entry point, context
+2, 3   the tuple of the inputs' arrays, the list of the outputs' arrays
+4 - 6  offsets: items of a tuple, items of a list, fields of an array
+7, 8   ``numpy.ndarray``, ``None``
+9, 10  functions that release and take the interpreter's lock
+11,12  how many inputs, outputs
+13     records of the inputs: element type and rank
+14     room for the pointers of the inputs and outputs
+15     dims of the inputs, one input behind the other
+16     room for the dims of the outputs
+=====  =====================================================================
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sardonyx_runtime.layout import LAYOUT
+from sardonyx_runtime.signature import Signature
+
+__all__ = ["FEEDS", "RESULTS", "Context", "Plan", "free"]
+
+FEEDS, RESULTS = 2, 3  # the words that every run sets
+_FRAME_WORDS = 17
+_CONTEXT_WORDS = 8  # before the chunks, see docs/abi.md
+_STATUS = 2
+
+free = ctypes.CDLL(None).free
+free.argtypes = [ctypes.c_void_p]
+free.restype = None
+
+
+def _function(name: str) -> int:
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+
+
+class Plan:
+    """What runs with one combination of input shapes need.
+
+    ``dims`` are the inputs' dims one behind the other; ``shapes`` the outputs' shapes, None where a shape
+    is known only after the run; ``fresh`` pairs of (shape, dtype) of the outputs, None if any shape is late.
+    """
+
+    __slots__ = ("dims", "fresh", "shapes")
+
+    def __init__(self, dims: list[int], shapes: list[tuple[int, ...] | None], dtypes: list[Any]) -> None:
+        self.dims = dims
+        self.shapes = shapes
+        pairs = [(s, d) for s, d in zip(shapes, dtypes, strict=True) if s is not None]
+        self.fresh = pairs if len(pairs) == len(shapes) else None
+
+
+class Context:
+    """The words of a context and of its frame; used by one run at a time."""
+
+    __slots__ = ("_keep", "_words", "address", "argument", "dims", "frame", "fresh", "plan", "pointers", "sizes")
+
+    def __init__(self, entry: int, weights: int, threads: int, signature: Signature, dtypes: list[Any]) -> None:
+        inputs, outputs = signature.inputs, signature.outputs
+        self._words = (ctypes.c_int64 * (_CONTEXT_WORDS + 2 * signature.chunks))()
+        self._words[0] = weights
+        self._words[1] = threads
+        self._words[6] = signature.chunks
+        self.address = ctypes.addressof(self._words)
+        self.plan: Plan | None = None
+        self.fresh: list[tuple[tuple[int, ...], Any]] | None = None
+        self.pointers = (ctypes.c_int64 * max(1, len(inputs) + len(outputs)))()
+        self.dims = (ctypes.c_int64 * max(1, sum(len(a.shape) for a in inputs)))()
+        self.sizes = (ctypes.c_int64 * max(1, sum(len(a.shape) for a in outputs)))()
+        records = (ctypes.c_int64 * max(1, 2 * len(inputs)))()
+        for i, (argument, dtype) in enumerate(zip(inputs, dtypes, strict=True)):
+            records[2 * i : 2 * i + 2] = [id(dtype), len(argument.shape)]
+        self._keep = (records, dtypes)
+        self.frame = (ctypes.c_int64 * _FRAME_WORDS)()
+        self.argument = ctypes.c_void_p(ctypes.addressof(self.frame))
+        if LAYOUT is not None:
+            self.frame[:] = [
+                entry, self.address, 0, 0, LAYOUT.items, LAYOUT.list, LAYOUT.head, id(np.ndarray), id(None),
+                _function("PyEval_SaveThread"), _function("PyEval_RestoreThread"), len(inputs), len(outputs),
+                *(ctypes.addressof(a) for a in (records, self.pointers, self.dims, self.sizes)),
+            ]  # fmt: skip
+
+    def expect(self, plan: Plan, *, fast: bool) -> None:
+        """Make the next runs expect the shapes of a plan; with ``fast`` they may go through the gate at once."""
+        if self.plan is not plan:
+            self.dims[: len(plan.dims)] = plan.dims
+            self.plan = plan
+            self.fresh = plan.fresh if fast else None
+
+    def set_pointers(self, addresses: Sequence[int]) -> None:
+        """The pointers of inputs and outputs, for a call past the gate."""
+        self.pointers[: len(addresses)] = addresses
+
+    def fault(self) -> tuple[int, int, int, int]:
+        """Code, number, and two values that explain it."""
+        code, number, value, second = self._words[_STATUS : _STATUS + 4]
+        return code, number, value, second
+
+    def __del__(self) -> None:
+        for i in range(_CONTEXT_WORDS, len(self._words), 2):
+            if self._words[i]:
+                free(self._words[i])
+                self._words[i] = 0
