@@ -30,7 +30,7 @@ class Case:
     inputs: dict[str, Array] = field(default_factory=dict)
     constants: dict[str, Array] = field(default_factory=dict)
     outputs: dict[str, Array] = field(default_factory=dict)
-    tolerance: dict[str, float] = field(default_factory=dict)
+    tolerance: dict[str, Any] = field(default_factory=dict)
     zero_signs: bool = False
     fails: str = ""
     mentions: tuple[str, ...] = ()

@@ -45,7 +45,7 @@ def make_model(
     *,
     opset: int = 21,
     constants: Mapping[str, Array] | None = None,
-    dims: Mapping[str, Sequence[int | str | None]] | None = None,
+    dims: Mapping[str, Sequence[Any]] | None = None,
     outputs: Sequence[str] | None = None,
 ) -> onnx.ModelProto:
     """A model of nodes in ONNX's text form (``y = Add (a, b)``) with inputs like the given arrays.
@@ -67,7 +67,7 @@ def make_model(
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
-def _declare(name: str, array: Array, dims: Sequence[int | str | None] | None) -> onnx.ValueInfoProto:
+def _declare(name: str, array: Array, dims: Sequence[Any] | None) -> onnx.ValueInfoProto:
     number = dtypes.by_numpy(array.dtype).onnx
     return helper.make_tensor_value_info(name, number, array.shape if dims is None else dims)
 

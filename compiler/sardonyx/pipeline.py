@@ -15,6 +15,7 @@ from sardonyx import core, loop
 from sardonyx.ir.graph import Module
 from sardonyx.kernels.target import Target
 from sardonyx.passes.fuse import Fuse
+from sardonyx.passes.layout import Layout
 from sardonyx.passes.lower import LowerToCore
 from sardonyx.passes.plan_memory import MemoryPlan, plan_memory
 from sardonyx.passes.program import Program
@@ -47,6 +48,8 @@ class Step:
 PIPELINE: tuple[Step, ...] = (
     Step(LowerToCore(), "everything behind works on typed core ops", "resolved"),
     Step(Simplify(), "lowering leaves dead shape arithmetic and repeated constants", "core"),
+    Step(Layout(), "before fusion, so that chains of convolutions stay channels last"),
+    Step(Simplify(), "the transposes that have met their inverse leave dead ops"),
     Step(Fuse(), "last at this level: its groups are the kernels", "fused"),
 )
 

@@ -18,18 +18,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 __all__ = [
-    "Dim",
-    "DimLike",
     "Atom",
+    "Dim",
     "DimError",
+    "DimLike",
     "broadcast_dim",
     "ceildiv",
     "evaluate",
     "floordiv",
     "maximum",
     "minimum",
-    "never_negative",
     "modulo",
+    "never_negative",
     "parse_dim",
     "product",
     "symbol",

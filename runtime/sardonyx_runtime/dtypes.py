@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-__all__ = ["DType", "ALL", "by_name", "by_onnx", "by_numpy"]
+__all__ = ["ALL", "DType", "by_name", "by_numpy", "by_onnx"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -88,14 +88,16 @@ def _from_python(value: Any, argument: Argument) -> Array:
     dtype = argument.dtype.numpy
     if array.dtype.newbyteorder("=") == dtype:
         return array
-    numbers = not hasattr(value, "dtype") and array.dtype.kind in "biuf" and (array.dtype.kind == "b") == (
-        dtype == np.bool_
+    numbers = (
+        not hasattr(value, "dtype")
+        and array.dtype.kind in "biuf"
+        and (array.dtype.kind == "b") == (dtype == np.bool_)
     )
     if numbers:
         with np.errstate(all="ignore"):
             cast = array.astype(dtype)
             same = (cast.astype(array.dtype) == array) | (array != array)
-        if argument.dtype.is_float and array.dtype.kind in "iuf" or bool(np.all(same)):
+        if (argument.dtype.is_float and array.dtype.kind in "iuf") or bool(np.all(same)):
             return cast
     raise RuntimeFault(
         f"the input {argument.name!r} is {_kind(value)} ({array.dtype}{list(array.shape)} as an array), "
@@ -104,7 +106,7 @@ def _from_python(value: Any, argument: Argument) -> Array:
 
 
 def bind(arrays: Sequence[Array], inputs: Sequence[Argument]) -> dict[str, int]:
-    """The sizes that the symbols of the inputs' shapes take; RuntimeFault names the axis that does not fit."""
+    """The sizes of the symbols in the inputs' shapes; RuntimeFault names the axis that does not fit."""
     symbols: dict[str, int] = {}
     sources: dict[str, str] = {}
     for array, argument in zip(arrays, inputs, strict=True):

@@ -64,9 +64,22 @@ class Plan:
 class Context:
     """The words of a context and of its frame; used by one run at a time."""
 
-    __slots__ = ("_keep", "_words", "address", "argument", "dims", "frame", "fresh", "plan", "pointers", "sizes")
+    __slots__ = (
+        "_keep",
+        "_words",
+        "address",
+        "argument",
+        "dims",
+        "frame",
+        "fresh",
+        "plan",
+        "pointers",
+        "sizes",
+    )
 
-    def __init__(self, entry: int, weights: int, threads: int, signature: Signature, dtypes: list[Any]) -> None:
+    def __init__(
+        self, entry: int, weights: int, threads: int, signature: Signature, dtypes: list[Any]
+    ) -> None:
         inputs, outputs = signature.inputs, signature.outputs
         self._words = (ctypes.c_int64 * (_CONTEXT_WORDS + 2 * signature.chunks))()
         self._words[0] = weights
@@ -86,21 +99,23 @@ class Context:
         self.argument = ctypes.c_void_p(ctypes.addressof(self.frame))
         if LAYOUT is not None:
             self.frame[:] = [
-                entry, self.address, 0, 0, LAYOUT.items, LAYOUT.list, LAYOUT.head, id(np.ndarray), id(None),
+                entry, self.address, 0, 0, LAYOUT.items, LAYOUT.cells, LAYOUT.head, id(np.ndarray), id(None),
                 _function("PyEval_SaveThread"), _function("PyEval_RestoreThread"), len(inputs), len(outputs),
                 *(ctypes.addressof(a) for a in (records, self.pointers, self.dims, self.sizes)),
             ]  # fmt: skip
 
     def expect(self, plan: Plan, *, fast: bool) -> None:
-        """Make the next runs expect the shapes of a plan; with ``fast`` they may go through the gate at once."""
+        """Make the next runs expect the shapes of a plan; ``fast``: they may go to the gate unchecked."""
         if self.plan is not plan:
-            self.dims[: len(plan.dims)] = plan.dims
+            for i, dim in enumerate(plan.dims):
+                self.dims[i] = dim
             self.plan = plan
             self.fresh = plan.fresh if fast else None
 
     def set_pointers(self, addresses: Sequence[int]) -> None:
         """The pointers of inputs and outputs, for a call past the gate."""
-        self.pointers[: len(addresses)] = addresses
+        for i, address in enumerate(addresses):
+            self.pointers[i] = address
 
     def fault(self) -> tuple[int, int, int, int]:
         """Code, number, and two values that explain it."""

@@ -25,7 +25,7 @@ class Layout:
     """Offsets in bytes: of the items in a tuple, of the items' address in a list, of an array's fields."""
 
     items: int
-    list: int
+    cells: int
     head: int
 
     def words(self, address: int, offset: int = 0, count: int = 1) -> list[int]:
@@ -61,7 +61,7 @@ def _measure() -> Layout | None:
     pair, several = (base, shifted), [base, shifted, None]
     if layout.words(id(pair), layout.items, 2) != [id(x) for x in pair]:
         return None
-    if layout.words(layout.words(id(several), layout.list)[0], count=3) != [id(x) for x in several]:
+    if layout.words(layout.words(id(several), layout.cells)[0], count=3) != [id(x) for x in several]:
         return None
     return layout
 

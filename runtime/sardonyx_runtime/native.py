@@ -76,7 +76,9 @@ class NativeModel:
         """How many threads a run may use."""
         return self._threads
 
-    def run(self, feeds: Feeds, outputs: Sequence[str] | None = None, *, out: Out | None = None) -> list[Array]:
+    def run(
+        self, feeds: Feeds, outputs: Sequence[str] | None = None, *, out: Out | None = None
+    ) -> list[Array]:
         """Run the model once.
 
         ``feeds`` maps input names to arrays, or lists arrays in the inputs' order; ``outputs`` names
@@ -110,7 +112,7 @@ class NativeModel:
             frame = context.frame
             frame[FEEDS] = id(arrays)
             frame[RESULTS] = id(results)
-            code = self._gate(context.argument)
+            code = self._gate(context.argument)  # type: ignore[misc]  # a context has `fresh` only with a gate
             if code == 0:
                 self._contexts.append(context)
                 return results if outputs is None else self._choose(results, outputs)
@@ -130,7 +132,9 @@ class NativeModel:
         results: list[Array | None]
         copies: list[tuple[Array, Array]] = []
         if out is None:
-            results = [None if s is None else fresh(a, s) for a, s in zip(self.outputs, plan.shapes, strict=True)]
+            results = [
+                None if s is None else fresh(a, s) for a, s in zip(self.outputs, plan.shapes, strict=True)
+            ]
         else:
             results, copies = given(out, self.outputs, plan, arrays)
         try:
@@ -197,20 +201,24 @@ class NativeModel:
         code, number, value, second = context.fault()
         self._contexts.append(context)
         signature = self.signature
-        node = signature.nodes[number] if code == 3 or code >= 16 else ""
+        node, message = "", ""
+        if code == 2:
+            node, message = signature.messages[number]
+        elif code == 3 or code >= 16:
+            node = signature.nodes[number]
         text = _FAULTS[code].format(
             value=value,
             second=second,
             node=node,
             input=self.inputs[number].name if code == 1 else "",
-            message=signature.messages[number] if code == 2 else "",
+            message=message,
         )
         return RuntimeFault(text, code=code, node=node)
 
 
 _FAULTS = {
     1: "the input {input!r} does not have the size the model takes: {value} instead of {second}",
-    2: "{message}: {value} and {second}",
+    2: "node {node}: {message}: {value} and {second}",
     3: "node {node}: a dim computed from the data is {value}",
     4: "there is no memory for {value} bytes",
     5: "the sizes overflow: a tensor would be larger than memory can be",

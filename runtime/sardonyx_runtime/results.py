@@ -25,7 +25,7 @@ def fresh(argument: Argument, shape: tuple[int, ...]) -> Array:
     except MemoryError:
         size = math.prod(shape) * argument.dtype.itemsize
         raise RuntimeFault(
-            f"there is no memory for the output {argument.name!r}: {size:,} bytes for the shape {list(shape)}",
+            f"there is no memory for the output {argument.name!r}: {size:,} bytes, shape {list(shape)}",
             code=4,
         ) from None
     except ValueError:
@@ -53,11 +53,13 @@ def given(
             continue
         if shape is None:
             raise RuntimeFault(
-                f"the size of the output {argument.name!r} is known only after the run; give no out array for it"
+                f"the size of the output {argument.name!r} is known only after the run; it takes no out array"
             )
         _check(array, argument, shape)
         if any(np.may_share_memory(array, other) for other in taken):
-            raise RuntimeFault(f"the out array of {argument.name!r} shares memory with that of another output")
+            raise RuntimeFault(
+                f"the out array of {argument.name!r} shares memory with that of another output"
+            )
         taken.append(array)
         if any(np.may_share_memory(array, x) for x in arrays):
             copies.append((array, fresh(argument, shape)))
@@ -76,7 +78,7 @@ def _arranged(out: Out, outputs: Sequence[Argument]) -> list[Array | None]:
         return [out.get(n) for n in names]
     if isinstance(out, np.ndarray) or not isinstance(out, Sequence):
         raise RuntimeFault(
-            f"out is of the type {type(out).__name__}, but a dict by name or a list in output order is expected"
+            f"out is of the type {type(out).__name__}; expected a dict by name or a list in output order"
         )
     if len(out) != len(outputs):
         raise RuntimeFault(f"{len(out)} out arrays for {len(outputs)} outputs")
@@ -91,7 +93,11 @@ def _check(array: Any, argument: Argument, shape: tuple[int, ...]) -> None:
         have = f"{array.dtype}{list(array.shape)}"
     else:
         flags = array.flags
-        wrong = {"read-only": not flags.writeable, "not contiguous": not flags.c_contiguous, "not aligned": not flags.aligned}
+        wrong = {
+            "read-only": not flags.writeable,
+            "not contiguous": not flags.c_contiguous,
+            "not aligned": not flags.aligned,
+        }
         have = " and ".join(k for k, v in wrong.items() if v)
     if have:
         raise RuntimeFault(f"the out array of {argument.name!r} is {have}, but has to be {want}")
@@ -104,7 +110,12 @@ class _Owner:
 
     def __init__(self, address: int, size: int) -> None:
         self._address = address
-        self.__array_interface__ = {"data": (address, False), "shape": (size,), "typestr": "|u1", "version": 3}
+        self.__array_interface__ = {
+            "data": (address, False),
+            "shape": (size,),
+            "typestr": "|u1",
+            "version": 3,
+        }
 
     def __del__(self) -> None:
         free(self._address)

@@ -31,7 +31,11 @@ class Argument:
         return f"{self.dtype.onnx_name}[{', '.join(map(str, self.shape))}]"
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "dtype": self.dtype.name, "shape": [d if isinstance(d, int) else str(d) for d in self.shape]}
+        return {
+            "name": self.name,
+            "dtype": self.dtype.name,
+            "shape": [d if isinstance(d, int) else str(d) for d in self.shape],
+        }
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Argument:
@@ -41,12 +45,17 @@ class Argument:
 
 @dataclass(frozen=True)
 class Signature:
-    """Inputs, outputs, and the tables that turn status codes into messages."""
+    """Inputs, outputs, and the tables that turn status codes into messages.
+
+    ``nodes`` are the names of the nodes that a fault may report by number, ``messages`` pairs of the node
+    that requires something of the dims and what it says if that does not hold; ``chunks`` is the number of
+    arena chunks of a context.
+    """
 
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
     nodes: tuple[str, ...] = ()
-    messages: tuple[str, ...] = ()
+    messages: tuple[tuple[str, str], ...] = ()
     chunks: int = 0
 
     def late_symbols(self) -> set[str]:

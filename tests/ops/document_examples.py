@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-# name: (element type, (shape, values) of each input, (shape, values) of the output)
-FLOOR = {
+Array = tuple[tuple[int, ...], str]  # shape, values
+Example = tuple[str, list[Array], Array]  # element type, inputs, output
+
+FLOOR: dict[str, Example] = {
     "cc_floor": (
         "float32",
         [((2, 3), "-1.5 -0.5 0 0.5 1.2 2")],
@@ -47,8 +49,7 @@ FLOOR = {
     ),
 }
 
-# name: (element type, (shape, values) of each input, (shape, values) of the output)
-GREATER_OR_EQUAL = {
+GREATER_OR_EQUAL: dict[str, Example] = {
     "cc_greater_or_equal": (
         "float32",
         [((2, 2), "1 2 3 4"), ((2, 2), "2 2 2 2")],

@@ -358,7 +358,7 @@ def test_bitcast_keeps_the_bits(source: DType, engine: str) -> None:
 def low_bits(x: Array, width: int) -> list[int]:
     """The bytes, or the bits of each element that count."""
     codes = np.frombuffer(x.tobytes(), np.uint8)
-    return (codes & ((1 << min(width, 8)) - 1)).tolist()
+    return [int(c) & ((1 << min(width, 8)) - 1) for c in codes]
 
 
 @each_engine

@@ -40,7 +40,7 @@ def since(op_type: str) -> list[int]:
 
 
 def error_function(x: Array) -> Array:
-    return np.vectorize(math.erf)(x)
+    return np.asarray(np.vectorize(math.erf)(x))
 
 
 # The operators of one number, with NumPy's own function and numbers in its domain.
@@ -308,7 +308,8 @@ def test_any_number_of_operands(op_type: str, engine: str) -> None:
         names = "abcd"[:count]
         got = run_node(f"y = {op_type} ({', '.join(names)})", *arrays[:count], engine=engine)
         stacked = np.stack(np.broadcast_arrays(*(a.astype(np.float64) for a in arrays[:count])))
-        want = {"Max": np.max, "Mean": np.mean, "Min": np.min, "Sum": np.sum}[op_type](stacked, axis=0)
+        reduction: Any = {"Max": np.max, "Mean": np.mean, "Min": np.min, "Sum": np.sum}[op_type]
+        want = reduction(stacked, axis=0)
         check(got, want.astype(np.float32), ulp=1)
     with pytest.raises(CompileError, match="equal"):
         run_node(f"y = {op_type} (a, b)", arrays[1], arrays[2], opset=6)
@@ -401,3 +402,27 @@ def test_strings_are_refused(op_type: str) -> None:
 def test_identity_passes_strings() -> None:
     text = np.array(["a", ""], object)
     assert run_node("y = Identity (a)", text).tolist() == ["a", ""]
+
+
+@each_engine
+def test_arithmetic_of_dims_is_that_of_integers(engine: str) -> None:
+    """Quotients of what may be negative are truncated for dims as well."""
+    zeros = np.zeros(3, np.float32)
+    nodes = [
+        "s = Shape (x)",
+        "d = Sub (s, five)",
+        "q = Div (d, three)",
+        "m = Mod (d, three)",
+        "big = Max (d, three)",
+        "small = Min (d, three)",
+        "n = Neg (d)",
+        "w = Mul (n, d)",
+    ]
+    constants = {"five": np.array([5]), "three": np.array([3])}
+    outputs = ["q", "m", "big", "small", "w"]
+    model = make_model(nodes, {"x": zeros}, constants=constants, dims={"x": ["size"]}, outputs=outputs)
+    run = prepare(model, engine)
+    for size in range(12):
+        d = size - 5
+        want = [int(d / 3), d % 3, max(d, 3), min(d, 3), -d * d]
+        assert [int(v[0]) for v in run([np.zeros(size, np.float32)])] == want

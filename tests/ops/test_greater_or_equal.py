@@ -227,7 +227,7 @@ def test_shapes_that_do_not_broadcast_are_refused() -> None:
 def test_symbolic_shapes_that_do_not_broadcast_end_the_run(engine: str) -> None:
     zeros = np.zeros((2, 3), np.float32)
     nodes = "[compare] z = GreaterOrEqual (left, right)"
-    dims = {"left": ["n", 3], "right": ["m", 3]}
+    dims: dict[str, list[int | str]] = {"left": ["n", 3], "right": ["m", 3]}
     run = prepare(make_model(nodes, {"left": zeros, "right": zeros}, dims=dims), engine)
     with pytest.raises(RuntimeFault) as fault:
         run([np.zeros((2, 3), np.float32), np.zeros((5, 3), np.float32)])

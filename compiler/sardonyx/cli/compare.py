@@ -68,8 +68,8 @@ def _floats(got: Array, want: Array, rtol: float | None, atol: float | None, usu
     left, right = got.astype(kind), want.astype(kind)
     both_nan = np.isnan(left) & np.isnan(right)
     finite = np.isfinite(left) & np.isfinite(right)
-    error = np.where(finite, np.abs(left - right, where=finite, out=np.zeros(got.shape)), 0.0)
-    size = np.where(finite, np.abs(right, where=finite, out=np.zeros(got.shape)), 0.0)
+    error = np.abs(np.where(finite, left, 0) - np.where(finite, right, 0))
+    size = np.abs(np.where(finite, right, 0))
     relative = np.divide(error, size, out=np.where(error > 0, np.inf, 0.0), where=size > 0)
     rtol = usual if rtol is None else rtol
     atol = rtol / 10 * float(size.max(initial=0)) if atol is None else atol
@@ -102,14 +102,10 @@ def ulp_distance(got: Array, want: Array) -> Array | None:
         return None
     width = got.dtype.itemsize * 8
 
-    def ordered(array: Array) -> Array:
-        """Integers in the order of the floats; both zeros are 0."""
+    def magnitude_and_sign(array: Array) -> tuple[Array, Array]:
         bits = _bits(array).astype(np.uint64)
-        magnitude = (bits & np.uint64((1 << (width - 1)) - 1)).astype(np.int64)
-        return np.where(bits >> np.uint64(width - 1), -magnitude, magnitude)
+        return bits & np.uint64((1 << (width - 1)) - 1), bits >> np.uint64(width - 1)
 
-    left, right = ordered(got), ordered(want)
-    with np.errstate(over="ignore"):
-        # Of f64 numbers of unlike signs the distance may pass 2^63; it saturates.
-        distance = np.abs(left - right)
-    return np.where(distance < 0, np.iinfo(np.int64).max, distance)
+    (left, left_sign), (right, right_sign) = magnitude_and_sign(got), magnitude_and_sign(want)
+    apart = np.maximum(left, right) - np.minimum(left, right)
+    return np.where(left_sign == right_sign, apart, left + right)

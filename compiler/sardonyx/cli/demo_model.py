@@ -28,7 +28,7 @@ def demo_images(count: int, seed: int = 0) -> tuple[Array, list[int]]:
     labels = [int(c) for c in generator.integers(0, len(CLASSES), count)]
     rows, columns = np.mgrid[0:SIZE, 0:SIZE]
     images = [_stripes(rows, columns, label, generator.uniform(0, 2 * np.pi)) for label in labels]
-    noise = generator.normal(0, 0.1, (count, SIZE, SIZE))
+    noise = generator.normal(0, 0.5, (count, SIZE, SIZE))
     scaled = np.clip(0.5 + 0.4 * np.stack(images) + noise, 0, 1)
     return scaled.astype(np.float32)[:, None], labels
 
@@ -116,5 +116,5 @@ def _weights() -> dict[str, Array]:
         "join.bias": np.full(len(CLASSES), -0.1),
         "head.weight": 3 * np.eye(len(CLASSES)) - 1,
         "head.bias": np.zeros(len(CLASSES)),
-        "threshold": np.array(0.9),
+        "threshold": np.array(0.95),
     }

@@ -68,10 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _spelled_out(arguments: Sequence[str]) -> list[str]:
     """The arguments with the values that were left out."""
     full: list[str] = []
-    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for number, argument in enumerate(arguments):
         full.append(argument)
         values = _OPTIONAL_VALUES.get(argument, ())
-        if values and following not in values:
+        if values and not set(values) & set(arguments[number + 1 : number + 2]):
             full.append(values[0])
     return full
 

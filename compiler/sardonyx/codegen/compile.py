@@ -19,7 +19,7 @@ from sardonyx.targets.host import target_machine
 
 __all__ = ["compile_text", "kernel_text", "optimise", "whole_program_text"]
 
-_METADATA = '\n!0 = !{!"branch_weights", i32 1, i32 1048576}\n'
+_METADATA = '\n!0 = !{!"branch_weights", i32 1, i32 1048576}\n!1 = !{i32 1}\n'
 
 
 def kernel_text(function: Function, symbol: str, target: Target) -> str:
@@ -64,7 +64,9 @@ def compile_text(text: str, target: Target, *, passes: bool = True) -> bytes:
 
 
 def support_object(target: Target) -> bytes:
-    return compile_text(f'target triple = "{target.triple}"\n{support_text(target.triple)}{_METADATA}', target)
+    return compile_text(
+        f'target triple = "{target.triple}"\n{support_text(target.triple)}{_METADATA}', target
+    )
 
 
 def assembly(text: str, target: Target, *, passes: bool = True) -> str:

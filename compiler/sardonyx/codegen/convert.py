@@ -49,13 +49,14 @@ def convert(
     """x of type `source` in type `to`.
 
     `saturate`, `infinity` (`saturate` or `nan`) and `round_mode` (`up`, `down`, `nearest`) count
-    for small floats only, as in `core.convert`. `exact` promises that x, a number or NaN, is a
-    value of `to` already, so that nothing need be rounded. KeyError for types without numbers and
-    complex ones.
+    for small floats only, as in `core.convert`. `exact` promises that x is a value of
+    `to` already: nothing is rounded or saturated. KeyError for types without numbers and complex
+    ones.
     """
     if source is to:
         return x
-    rule = Conversion(source, to, bool(saturate), infinity, round_mode, exact)
+    # An infinity that is a value of the type already is not out of range.
+    rule = Conversion(source, to, bool(saturate) and not exact, infinity, round_mode, exact)
     return CONVERSIONS[_kind(source), _kind(to)](e, x, rule)
 
 
@@ -119,7 +120,10 @@ def _f32_to_f16(e: Emitter, x: V, rule: Conversion | None = None) -> V:
 
 
 def _f16_to_f32(e: Emitter, x: V, rule: Conversion | None = None) -> V:
-    return e.fpext(x, 32) if e.module.has_f16_conversions else f32_from_f16(e, x)
+    """The fence keeps LLVM from doing floor and the like on the half type, where they go lane by lane."""
+    if not e.module.has_f16_conversions:
+        return f32_from_f16(e, x)
+    return e.intrinsic("arithmetic.fence", e.fpext(x, 32))
 
 
 def _f16_to_f64(e: Emitter, x: V, rule: Conversion) -> V:

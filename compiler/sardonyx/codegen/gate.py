@@ -14,17 +14,17 @@ from __future__ import annotations
 
 __all__ = ["gate_text"]
 
-_LOADS = {
-    0: "entry", 1: "context", 2: "feeds", 3: "results", 4: "items", 5: "list", 6: "head", 7: "array", 8: "none",
-    9: "save", 10: "restore", 11: "inputs", 12: "outputs", 13: "types", 14: "pointers", 15: "dims", 16: "sizes",
-}  # fmt: skip
+_WORDS = (
+    *("entry", "context", "feeds", "results", "items", "list", "head", "array", "none"),
+    *("save", "restore", "inputs", "outputs", "types", "pointers", "dims", "sizes"),
+)
 
 
 def gate_text() -> str:
     """The LLVM text of ``sdx_gate``."""
     loads = "\n".join(
         f"  %{name}.at = getelementptr i64, ptr %frame, i64 {i}\n  %{name}.word = load i64, ptr %{name}.at"
-        for i, name in _LOADS.items()
+        for i, name in enumerate(_WORDS)
     )
     return f"define i32 @sdx_gate(ptr %frame) nounwind {{\nentry:\n{loads}\n{_BODY}"
 

@@ -37,7 +37,9 @@ def _for_ever(owner: Any) -> Any:
     return owner
 
 
-def _link(objects: Iterable[bytes], exports: Iterable[str], imports: Mapping[str, int], target: Target) -> Any:
+def _link(
+    objects: Iterable[bytes], exports: Iterable[str], imports: Mapping[str, int], target: Target
+) -> Any:
     builder = llvm.JITLibraryBuilder()
     for data in objects:
         builder.add_object_img(data)

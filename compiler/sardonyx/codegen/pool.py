@@ -10,8 +10,9 @@ are [0, range).  How it works:
   not run in time costs nothing but its help.  When no chunk is left, the owner closes the gate and waits
   for those inside, so a job's memory is never touched after its launch.
 - A worker spins for a while after its last job, then parks on ``sdx.epoch``, which every job increments.
-  Waking it costs the owner some 15 us and the worker is there 25 us later, so small launches do with workers
-  that are awake until the launches of the run (context word 7 adds them up) are worth it.  Spinning threads yield the processor now and then: on a busy machine they may stand on that of the thread
+  Waking it costs the owner some 15 us and the worker is there 25 us later, so small launches make do with
+  the workers that are awake until the launches of the run (context word 7 adds them up) are worth it.
+  Spinning threads yield the processor now and then: on a busy machine they may stand on that of the thread
   they wait for.
   The waiting of the operating system (``sdx.wait``, ``sdx.wake``) is the only part that differs by system.
 - A forked child has no workers.  The pool is marked with the process id, and a launch in another process
@@ -50,7 +51,13 @@ def pool_text(triple: str) -> str:
             _waiting(_FUTEX[machine]),
             _STATE,
             _SERIAL,
-            _LAUNCH.format(smallest=SMALLEST, grain=GRAIN, waking=WAKING, per_thread=CHUNKS_PER_THREAD, open=_signed(_OPEN)),
+            _LAUNCH.format(
+                smallest=SMALLEST,
+                grain=GRAIN,
+                waking=WAKING,
+                per_thread=CHUNKS_PER_THREAD,
+                open=_signed(_OPEN),
+            ),
             _acquire(),
             _START,
             _finish(pause),
@@ -78,7 +85,7 @@ def _machine(machine: str) -> tuple[str, str, str]:
             "declare void @llvm.aarch64.hint(i32)\ndeclare void @llvm.aarch64.set.fpcr(i64)\n",
             "call void @llvm.aarch64.set.fpcr(i64 0)",
         )
-    return "fence syncscope(\"singlethread\") seq_cst", "", ""
+    return 'fence syncscope("singlethread") seq_cst', "", ""
 
 
 def _waiting(futex: int) -> str:
@@ -320,7 +327,8 @@ entry:
   %closed = atomicrmw and ptr @sdx.gate, i32 {_INSIDE} acq_rel
   br label %look
 look:
-  %spins = phi i32 [ 0, %entry ], [ %spins.next, %spin ], [ %spins.next, %offer ], [ {_SPINS}, %sleep ], [ {_SPINS}, %announce ]
+  %spins = phi i32 [ 0, %entry ], [ %spins.next, %spin ], [ %spins.next, %offer ],
+                   [ {_SPINS}, %sleep ], [ {_SPINS}, %announce ]
   %gate = load atomic i32, ptr @sdx.gate acquire, align 4
   %inside = and i32 %gate, {_INSIDE}
   %empty = icmp eq i32 %inside, 0

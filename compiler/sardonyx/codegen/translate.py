@@ -188,8 +188,14 @@ class _Translator:
         address = self._address(buffer, self.get(op.operands[2]))
         if len(op.operands) > 3:
             self.e.masked_store(stored, address, self.get(op.operands[3]), align=1)
+        elif op.attributes.get("streaming"):
+            size = stored.type.width * stored.type.bits // 8
+            self.e.raw(f"  store {stored.type.text} {stored.ref}, ptr {address.ref}, align {size}, !nontemporal !1")
         else:
             self.e.store(stored, address, align=1 if stored.type.width > 1 else 0)
+
+    def fence(self, op: Op) -> None:
+        self.e.raw("  fence seq_cst")
 
     def gather(self, op: Op) -> None:
         buffer = op.operands[0]
@@ -320,6 +326,7 @@ _TABLE: dict[str, Callable[[_Translator, Op], None]] = {
     "reduce_lanes": _Translator.reduce_lanes,
     "load": _Translator.load,
     "store": _Translator.store,
+    "fence": _Translator.fence,
     "gather": _Translator.gather,
     "scatter": _Translator.scatter,
     "offset": _Translator.offset,

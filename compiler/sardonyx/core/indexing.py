@@ -34,7 +34,7 @@ def _gather(attributes: Mapping[str, Any], x: Array, indices: Array) -> Array:
 def _symbolic_gather(attributes: Mapping[str, Any], x: Array, indices: Array) -> Array | None:
     if any(not isinstance(i, (int, np.integer)) for i in indices.ravel()):
         return None
-    return np.take(x, indices.astype(np.int64), axis=attributes["axis"])
+    return np.asarray(np.take(x, indices.astype(np.int64), axis=attributes["axis"]), dtype=object)
 
 
 declare(

@@ -5,6 +5,7 @@ Slow and plain: the reference that compiled code is compared with.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -114,6 +115,13 @@ class _Run:
             return tuple(self.resolve(v) for v in value)
         return value
 
+    def under_type(self, value: Value, array: Array) -> Array:
+        """The elements under the shape of a value's type; a single one stands for all."""
+        shape = tuple(self.dim(d) for d in value.type.shape)
+        if array.shape == shape:
+            return array
+        return array.reshape(shape) if array.size == math.prod(shape) else np.broadcast_to(array, shape)
+
     def check_result(self, op: Op, result: Value, array: Array) -> None:
         """A meaning that disagrees with its type rule is a mistake of ours."""
         shape = tuple(self.dim(d) for d in result.type.shape)
@@ -165,13 +173,21 @@ def _bind_dims(run: _Run, op: Op, operands: list[Any]) -> Iterable[Any]:
     return []
 
 
+def _constant(run: _Run, op: Op, operands: list[Any]) -> Iterable[Any]:
+    return [run.under_type(op.result, op.attributes["value"].array)]
+
+
 def _fused(run: _Run, op: Op, operands: list[Any]) -> Iterable[Any]:
+    """Neighbouring axes may be one axis inside of the region: the same elements in the same order."""
     (region,) = op.regions
-    run.values.update(zip(region.arguments, operands, strict=True))
-    return run.block(region)
+    for argument, operand in zip(region.arguments, operands, strict=True):
+        run.values[argument] = run.under_type(argument, operand)
+    inner = zip(op.results, run.block(region), strict=True)
+    return [run.under_type(result, value) for result, value in inner]
 
 
 _SPECIAL: dict[str, Callable[[_Run, Op, list[Any]], Iterable[Any]]] = {
+    "core.constant": _constant,
     "core.dims": _dims,
     "core.require": _require,
     "core.bind_dims": _bind_dims,

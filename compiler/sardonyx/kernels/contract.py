@@ -27,7 +27,7 @@ from sardonyx.kernels.panels import pack_constant, pack_kernel, panel_elements
 from sardonyx.kernels.rows_of_tiles import row_tiles
 from sardonyx.kernels.target import Target
 from sardonyx.kernels.views import View, view_of
-from sardonyx.loop.builder import Index, lanes_of
+from sardonyx.loop.builder import Index
 from sardonyx_runtime.dims import Dim, DimLike, ceildiv, product
 from sardonyx_runtime.dtypes import DType
 
@@ -170,30 +170,32 @@ class _Contract:
         y, view = self.op.operands[1], self.b_view
         if view.root not in self.outer:  # a constant of one element, inside the region
             return {}
-        buffer = kernel.offset_buffer(kernel.buffer(self.outer[view.root], name="b"), view.offset)
+        buffer = kernel.offset_buffer(kernel.buffer(self.outer[view.root], name="b"), view.offset, "b")
         return {y: Source(buffer, y.type.shape, view.strides)}
 
     # -- the product
 
     def _product(self, weights: _Weights) -> Kernel:
-        kernel = KernelBuilder("contract", self.location)
+        kernel = KernelBuilder("contract", self.location, baked=1)
         kernel.all_equal = False
         b, tile = kernel.b, self.tile
-        a_buffer = kernel.offset_buffer(self._memory(kernel, self.a.root), self.a.offset)
+        a_buffer = kernel.offset_buffer(self._memory(kernel, self.a.root), self.a.offset, "a")
         w_buffer = weights.buffer(kernel)
         if weights.view is not None:
-            w_buffer = kernel.offset_buffer(w_buffer, weights.view.offset)
+            w_buffer = kernel.offset_buffer(w_buffer, weights.view.offset, "b")
         sources = {
             v: Source(kernel.buffer(o), v.type.shape)
             for v, o in self.outer.items()
             if any(user is not self.op and not self._feeds_product(user) for user in v.uses)
         }
         out = kernel.buffer(self.results[0], name="out")
-        epilogue = Epilogue(kernel, self.region, sources, self.product, out, tile.lanes)
+        accumulators = tile.rows * tile.vectors
+        epilogue = Epilogue(kernel, self.region, sources, self.product, out, tile.lanes, accumulators)
         panels: DimLike = self.cut.count if self.cut else ceildiv(self.columns, tile.lanes * tile.vectors)
         block = row_block(self.rows, panels, product(self.batch), tile)
         blocks = ceildiv(self.rows, block)
-        n_panels, n_blocks, n_rows = kernel.dim(panels), kernel.dim(blocks), kernel.dim(self.rows)
+        n_panels, n_blocks = kernel.parameter(panels, "panels"), kernel.parameter(blocks, "blocks")
+        n_rows, size = kernel.parameter(self.rows, "rows"), kernel.parameter(block, "block")
         run = _Tiles(self, kernel, epilogue, weights, a_buffer, w_buffer)
         with b.loop(kernel.begin, kernel.end) as unit:
             rest, panel = b.idiv(unit.index, n_panels), b.imod(unit.index, n_panels)
@@ -203,10 +205,11 @@ class _Contract:
                 number, rest = b.imod(rest, n_blocks), b.idiv(rest, n_blocks)
             indices: list[Index] = []
             for axis, dim in reversed(list(enumerate(self.batch))):
-                indices.insert(0, b.imod(rest, kernel.dim(dim)) if axis else rest)
-                rest = b.idiv(rest, kernel.dim(dim)) if axis else rest
-            first = b.imul(number, kernel.dim(block))
-            count = b.imin(b.isub(n_rows, first), kernel.dim(block)) if blocks != 1 else n_rows
+                extent = kernel.parameter(dim, ("batch", axis))
+                indices.insert(0, b.imod(rest, extent) if axis else rest)
+                rest = b.idiv(rest, extent) if axis else rest
+            first = b.imul(number, size)
+            count = b.imin(b.isub(n_rows, first), size) if blocks != 1 else n_rows
             run.unit(indices, first, count, panel)
         units = product(self.batch) * blocks * panels
         return kernel.finish(units, product(self.batch) * self.rows * self.columns * self.depth)
@@ -247,10 +250,12 @@ class _Tiles:
         self.a_buffer, self.w_buffer = a_buffer, w_buffer
         self.lanes = owner.tile.lanes
         self.in_place = weights.view is not None
-        a, dim = owner.a.strides, kernel.dim
-        self.a_batch, self.a_row, self.a_step = [dim(s) for s in a[:-2]], dim(a[-2]), dim(a[-1])
-        self.depth = dim(owner.depth)
-        self.columns = dim(owner.columns)
+        a = [kernel.parameter(s, ("a", i)) for i, s in enumerate(owner.a.strides)]
+        self.a_batch, self.a_row, self.a_step = a[:-2], a[-2], a[-1]
+        self.w_batch = [kernel.parameter(s, ("b", i)) for i, s in enumerate(weights.batch_steps)]
+        self.w_row: Index = kernel.parameter(weights.view.strides[-2], "b row") if weights.view is not None else 0
+        self.depth = 0 if owner.depth == 0 else kernel.parameter(owner.depth, "depth")
+        self.columns = kernel.parameter(owner.columns, "columns")
         self.depth_block = self._depth_block()
 
     def _depth_block(self) -> int | None:
@@ -308,8 +313,8 @@ class _Tiles:
         b, lanes = self.b, self.lanes
         column = b.imul(vector, lanes)
         base: Index = 0
-        for index, step in zip(batch, self.weights.batch_steps, strict=False):
-            base = b.iadd(base, b.imul(index, self.kernel.dim(step)))
+        for index, step in zip(batch, self.w_batch, strict=False):
+            base = b.iadd(base, b.imul(index, step))
         start = column if self.in_place else b.imul(column, self.depth)
         panel = b.offset(self.w_buffer, b.iadd(base, start))
         a_base: Index = 0
@@ -333,16 +338,14 @@ class _Tiles:
             down(0, self.depth, None)
             return
         # An empty depth still has one pass, which stores the epilogue of zeros.
-        with b.loop(0, b.imax(self.depth, 1), self.kernel.dim(self.depth_block)) as block:
-            steps = b.imin(b.isub(self.depth, block.index), self.kernel.dim(self.depth_block))
+        with b.loop(0, b.imax(self.depth, 1), self.depth_block) as block:
+            steps = b.imin(b.isub(self.depth, block.index), self.depth_block)
             is_first = b.icmp("eq", block.index, 0)
             is_last = b.icmp("ge", b.iadd(block.index, steps), self.depth)
             down(block.index, steps, (is_first, is_last))
 
     def _row_step(self, vectors: int) -> Index:
-        if self.weights.view is not None:
-            return self.kernel.dim(self.weights.view.strides[-2])
-        return vectors * self.lanes
+        return self.w_row if self.in_place else vectors * self.lanes
 
     def _masks(self, column: Index, vectors: int) -> list[Value | None]:
         """Masks of a panel's vectors: none where all columns are known to exist."""
@@ -410,12 +413,7 @@ class _Tiles:
             )
 
         def finish() -> Sequence[Value]:
-            self.epilogue.forget()
-            for j in range(vectors):
-                lane = LaneIndex(places[j], 1, multiple=lanes)
-                for r, number in enumerate(numbers):
-                    place = (*(uniform(i) for i in batch), uniform(number), lane)
-                    self.epilogue.store(sums[r * vectors + j], place, addresses[r], masks[j])
+            self.epilogue.store_tile(sums, batch, numbers, last, column, self.columns, masks, multiple=lanes)
             return ()
 
         def keep() -> Sequence[Value]:
@@ -424,7 +422,7 @@ class _Tiles:
                     b.store(sums[r * vectors + j], out, b.iadd(address, places[j]), masks[j])
             return ()
 
-        if ends is None or (self.epilogue.is_plain and lanes_of(sums[0]) == lanes):
+        if ends is None or self.epilogue.is_plain:
             finish()
         else:
             b.if_(ends[1], finish, keep)

@@ -66,6 +66,9 @@ class _Convolve:
         self.cut: Panels | None = widths(self.filters, self.tile) if isinstance(self.filters, int) else None
         self.input: Callable[[KernelBuilder], Value] = lambda kernel: kernel.buffer(self.outer[x], name="x")
         (self.form,) = [u for u in self.op.result.uses if u.name == "core.reshape"]
+        pads, rank = self.op.attributes["pads"], self.geometry.rank
+        # Whether a tap can fall outside of the input along an axis.
+        self.leaves = [pads[i] != 0 or pads[i + rank] != 0 for i in range(rank)]
         self._merge_rows()
 
     def build(self) -> list[Kernel]:
@@ -81,8 +84,7 @@ class _Convolve:
         pads = self.op.attributes["pads"]
         width = g.sizes[-1] + pads[g.rank - 1] + pads[2 * g.rank - 1]
         rows = self.images * product(g.sizes[:-1])
-        # One kernel row more, for the reads of the last pixel where strides leave a rest.
-        scratch = Scratch(self.stored, rows * width * g.channels + g.kernel[-1] * g.channels)
+        scratch = Scratch(self.stored, rows * width * g.channels)
         self.kernels.append(
             padded_rows_kernel(
                 self.location, self.outer[x], x.type, scratch, pads[g.rank - 1], pads[2 * g.rank - 1], self.target
@@ -90,6 +92,7 @@ class _Convolve:
         )
         self.input = lambda kernel: kernel.scratch(scratch, "x")
         self.depth = g.kernel[-1] * g.channels
+        self.leaves[-1] = False
         self.geometry = replace(
             g, sizes=(*g.sizes[:-1], width), kernel=(*g.kernel[:-1], 1), lows=(*g.lows[:-1], 0)
         )
@@ -116,7 +119,7 @@ class _Convolve:
         def place(kernel: KernelBuilder, indices: list[Index], step: Index, lane: LaneIndex) -> Place:
             b = kernel.b
             position = unravel(kernel, b.idiv(step, kernel.dim(channels)), spatial)
-            first = b.imul(indices[0], kernel.dim(self.filters))
+            first = b.imul(indices[0], kernel.parameter(self.filters, "filters"))
             filter_ = LaneIndex(b.iadd(first, lane.base), 1)
             return (filter_, uniform(b.imod(step, kernel.dim(channels))), *(uniform(p) for p in position))
 
@@ -135,24 +138,23 @@ class _Convolve:
     # -- the product
 
     def _product(self, weights: Callable[[KernelBuilder], Value]) -> Kernel:
-        kernel = KernelBuilder("convolve", self.location)
+        kernel = KernelBuilder("convolve", self.location, baked=1)
         kernel.all_equal = False
         b, tile, g = kernel.b, self.tile, self.geometry
         self.kernel, self.b = kernel, b
         self.x = self.input(kernel)
         self.w = weights(kernel)
         channels = self.depth
-        zeros = Dense(np.zeros(int(channels) if isinstance(channels, int) else 1, self.stored.numpy), self.stored)
-        self.zeros = kernel.constant(zeros, "zeros")
-        if not isinstance(channels, int):
-            raise AssertionError("channels are known where the fast kernel is chosen")
+        assert isinstance(channels, int), "the fast kernel is chosen for known channels only"
+        self.zeros = kernel.constant(Dense(np.zeros(channels, self.stored.numpy), self.stored), "zeros")
         sources = {
             v: Source(kernel.buffer(o), v.type.shape)
             for v, o in self.outer.items()
             if any(user is not self.op for user in v.uses)
         }
         out = kernel.buffer(self.results[0], name="out")
-        self.epilogue = Epilogue(kernel, self.region, sources, self.form.result, out, tile.lanes)
+        accumulators = tile.rows * tile.vectors
+        self.epilogue = Epilogue(kernel, self.region, sources, self.form.result, out, tile.lanes, accumulators)
         self.taps = int(product(g.kernel))  # type: ignore[call-overload]
         self.lanes = 1 << (tile.rows - 1).bit_length()  # pointers of a tile in one vector
         self.pixels: DimLike = product(g.outputs)
@@ -164,15 +166,15 @@ class _Convolve:
         self.table = b.local(dtypes.i64, (tiles * self.taps + 1) * self.lanes)
         blocks = ceildiv(self.pixels, block)
         per_image = blocks * panels
-        n_panels, n_blocks = kernel.dim(panels), kernel.dim(blocks)
-        size = kernel.dim(block)
+        n_panels, n_blocks = kernel.parameter(panels, "panels"), kernel.parameter(blocks, "blocks")
+        size = kernel.parameter(block, "block")
         low = b.idiv(kernel.begin, n_panels)
         high = b.idiv(b.isub(b.iadd(kernel.end, n_panels), 1), n_panels)
         with b.loop(low, high) as number:
             rest, piece = b.idiv(number.index, n_blocks), b.imod(number.index, n_blocks)
             image, group = b.idiv(rest, self.groups), b.imod(rest, self.groups)
             first = b.imul(piece, size)
-            count = b.imin(b.isub(kernel.dim(self.pixels), first), size)
+            count = b.imin(b.isub(kernel.parameter(self.pixels, "pixels"), first), size)
             self._fill_table(image, group, first, count)
             before = b.imul(number.index, n_panels)
             start = b.imax(b.isub(kernel.begin, before), 0)
@@ -189,7 +191,7 @@ class _Convolve:
         """Pointers of every tap of the block's pixels: [tile][tap][pixel of the tile]."""
         b, kernel, rows = self.b, self.kernel, self.tile.rows
         step = product(self.geometry.sizes) * self.geometry.channels
-        base = b.iadd(b.imul(image, kernel.dim(step)), b.imul(group, self.depth))
+        base = b.iadd(b.imul(image, kernel.parameter(step, "image")), b.imul(group, kernel.parameter(self.depth, "depth")))
         with b.loop(0, count, rows) as tile:
             slot = b.imul(b.idiv(tile.index, rows), self.taps * self.lanes)
             self._tile_pointers(base, b.iadd(first, tile.index), slot)
@@ -202,7 +204,7 @@ class _Convolve:
             return b.splat(b.from_index(index, i64), lanes)
 
         numbers = b.scalar_op("add", spread(pixel), b.lanes(lanes))
-        final = spread(b.isub(kernel.dim(self.pixels), 1))
+        final = spread(b.isub(kernel.parameter(self.pixels, "pixels"), 1))
         rest = b.scalar_op("min", numbers, final)
         places: list[Value] = []
         for axis in reversed(range(g.rank)):
@@ -210,20 +212,20 @@ class _Convolve:
                 places.insert(0, rest)
                 break
             # Division by multiplication: exact, as (n + 1/2) / d is at least 1 / 2d away from any integer.
-            extent = kernel.dim(g.outputs[axis])
+            extent = kernel.parameter(g.outputs[axis], ("output", axis))
             half = b.scalar_op("add", b.convert(rest, whole), b.const(0.5, whole, lanes))
             inverse = b.scalar_op("div", b.const(1.0, whole), b.from_index(extent, whole))
             quotient = b.convert(b.scalar_op("mul", half, b.splat(inverse, lanes)), i64)
             places.insert(0, b.scalar_op("sub", rest, b.scalar_op("mul", quotient, spread(extent))))
             rest = quotient
         starts = [
-            b.scalar_op("sub", b.scalar_op("mul", p, spread(s)), spread(kernel.dim(low)))
-            for p, s, low in zip(places, g.strides, g.lows, strict=True)
+            b.scalar_op("sub", b.scalar_op("mul", p, spread(s)), spread(kernel.parameter(low, ("low", axis))))
+            for axis, (p, s, low) in enumerate(zip(places, g.strides, g.lows, strict=True))
         ]
         size = self.stored.itemsize
         address = spread(0)
-        for start, step in zip(starts, g.steps, strict=True):
-            address = b.scalar_op("add", address, b.scalar_op("mul", start, spread(b.imul(kernel.dim(step), size))))
+        for axis, (start, step) in enumerate(zip(starts, g.steps, strict=True)):
+            address = b.scalar_op("add", address, b.scalar_op("mul", start, spread(b.imul(kernel.parameter(step, ("step", axis)), size))))
         address = b.scalar_op("add", address, b.splat(b.address(self.x, base), lanes))
         self._taps(starts, address, slot)
 
@@ -246,21 +248,16 @@ class _Convolve:
                 moved = b.imul(k.index, g.dilations[axis])
                 place = b.scalar_op("add", starts[axis], spread(moved))
                 here = inside
-                if self._can_leave(axis):
+                if self.leaves[axis]:
                     test = b.scalar_op("ge", place, spread(0), dtype=dtypes.boolean)
-                    below = b.scalar_op("lt", place, spread(kernel.dim(g.sizes[axis])), dtype=dtypes.boolean)
+                    below = b.scalar_op("lt", place, spread(kernel.parameter(g.sizes[axis], ("size", axis))), dtype=dtypes.boolean)
                     test = b.scalar_op("and", test, below)
                     here = test if here is None else b.scalar_op("and", here, test)
-                step = b.imul(kernel.dim(g.steps[axis]), size)
+                step = b.imul(kernel.parameter(g.steps[axis], ("step", axis)), size)
                 at = b.scalar_op("add", address, spread(b.imul(moved, step)))
                 along(axis + 1, at, here, b.iadd(slot, b.imul(k.index, inner)))
 
         along(0, address, None, slot)
-
-    def _can_leave(self, axis: int) -> bool:
-        """Whether a tap can fall outside of the input along an axis."""
-        g, pads = self.geometry, self.op.attributes["pads"]
-        return not (g.lows[axis] == 0 and (pads[g.rank + axis] == 0 or g.kernel[axis] == 1))
 
     # -- tiles
 
@@ -290,7 +287,7 @@ class _Convolve:
         column = b.imul(vector, lanes)
         depth = self.taps * self.depth
         one = panel_elements(1, depth, self.filters, self.tile)
-        start = b.iadd(b.imul(group, kernel.dim(one)), b.imul(column, kernel.dim(depth)))
+        start = b.iadd(b.imul(group, kernel.parameter(one, "group")), b.imul(column, kernel.parameter(depth, "all")))
         panel = b.offset(self.w, start)
         masks: list[Value | None] = [None] * vectors
         filters = self.filters
@@ -327,7 +324,7 @@ class _Convolve:
             sums, behind = accumulate(
                 b,
                 dtype=self.dtype,
-                depth=kernel.dim(self.depth),
+                depth=kernel.parameter(self.depth, "depth"),
                 rows=pointers,
                 step=1,
                 weights=tap.carried[-1],
@@ -341,11 +338,7 @@ class _Convolve:
         numbers = [b.iadd(row, r) for r in range(rows)]
         if last is not None:
             numbers = [numbers[0], *(b.imin(n, last) for n in numbers[1:])]
-        filter_ = b.iadd(b.imul(group, kernel.dim(self.filters)), column)
-        self.epilogue.forget()
-        addresses = [self.epilogue.row_address([image], n) for n in numbers]
-        for j in range(vectors):
-            lane = LaneIndex(b.iadd(filter_, j * lanes), 1, multiple=lanes if self.groups == 1 else 1)
-            for r, number in enumerate(numbers):
-                place_ = (uniform(image), uniform(number), lane)
-                self.epilogue.store(sums[r * vectors + j], place_, addresses[r], masks[j])
+        filter_ = b.iadd(b.imul(group, kernel.parameter(self.filters, "filters")), column)
+        end = b.iadd(filter_, b.isub(kernel.parameter(self.filters, "filters"), column))
+        multiple = lanes if self.groups == 1 else 1
+        self.epilogue.store_tile(sums, [image], numbers, last, filter_, end, masks, multiple=multiple)

@@ -73,10 +73,20 @@ class Evaluator:
         self.lanes = lanes
         self.mask: Value | None = None
         self._memo: dict[tuple[bool, Value, Place, Value | None], Value] = {}
+        self._indices: dict[tuple[LaneIndex, DimLike, DimLike], LaneIndex] = {}
 
     def forget(self) -> None:
         """Start a new scope: nothing evaluated so far may be used again."""
         self._memo = {}
+        self._indices = {}
+
+    def maybe_broadcast(self, index: LaneIndex, have: DimLike, want: DimLike) -> LaneIndex:
+        """The kernel's `maybe_broadcast`, made once per scope so that equal reads stay equal."""
+        key = (index, have, want)
+        found = self._indices.get(key)
+        if found is None:
+            found = self._indices[key] = self.kernel.maybe_broadcast(index, have, want, self.lanes)
+        return found
 
     # -- entry points
 
@@ -110,6 +120,8 @@ class Evaluator:
             return move(self, op, place, raw)
         if op.kind == "select":
             return self._select(op, place, raw)
+        if op.kind == "bitcast":
+            return self._bitcast(op, place, raw)
         if raw and dtype.is_float and dtype.bits == 16:
             if op.kind in _ROUNDERS:
                 return self._round_stored(op, place)
@@ -142,7 +154,7 @@ class Evaluator:
     def _load_uniform(self, source: Source, address: LaneIndex) -> Value:
         return self.b.load(source.buffer, address.base)
 
-    def store(self, value: Value, buffer: Value, index: LaneIndex) -> None:
+    def store(self, value: Value, buffer: Value, index: LaneIndex, *, streaming: bool = False) -> None:
         """Write stored-form lanes; a uniform value is spread."""
         b = self.b
         if index.is_uniform:
@@ -150,7 +162,7 @@ class Evaluator:
             return
         value = b.splat(value, self.lanes)
         if index.places is None and index.step == 1:
-            b.store(value, buffer, index.base, self.mask)
+            b.store(value, buffer, index.base, self.mask, streaming=streaming and self.mask is None)
         else:
             b.scatter(value, buffer, lane_index.as_vector(b, index, self.lanes), self.mask)
 
@@ -172,6 +184,9 @@ class Evaluator:
     def apply(self, kind: str, source: DType, to: DType, xs: Sequence[Value]) -> Value:
         result_type = dtypes.boolean if to is dtypes.boolean else xs[-1].type.dtype
         result = self.b.scalar_op(kind, *xs, dtype=result_type)
+        if kind in _ROUNDERS and to.bits >= 32:  # an instruction would make a signalling NaN quiet
+            is_nan = self.b.scalar_op("is_nan", xs[0], dtype=dtypes.boolean)
+            result = self.b.scalar_op("select", is_nan, xs[0], result, dtype=result_type)
         if to.is_float and to.bits == 16 and kind not in _NO_ROUNDING:
             return self.round(result, to)
         return result
@@ -194,12 +209,13 @@ class Evaluator:
             return self.round(x, to) if source is not to else x
         return b.convert(b.convert(x, to, **options), compute_type(to))
 
-    def bitcast(self, op: Op, place: Place) -> Value:
+    def _bitcast(self, op: Op, place: Place, raw: bool) -> Value:
+        """Bits travel as they are stored, so that chains of bitcasts change none."""
         (operand,) = op.operands
         stored = self.raw(operand, place)
         to = op.attributes["to"]
         cast = self.b.value("bitcast", (stored,), VectorType(to, lanes_of(stored)), to=to)
-        return self.widen(cast, to)
+        return cast if raw else self.widen(cast, to)
 
     def divide(self, op: Op, place: Place) -> Value:
         """div, rem, mod: an integer zero divisor is a fault of the node."""
@@ -269,17 +285,17 @@ class Evaluator:
         """A value where the condition holds, else another; neither side reads memory that is not its own."""
         b = self.b
         if lanes_of(condition) == 1:
-            outer, self._memo = self._memo, {}
+            outer, indices = self._memo, self._indices
             results: list[Value] = []
 
             def inside(fn: Callable[[], Value]) -> list[Value]:
-                self._memo = {}
+                self.forget()
                 value = b.splat(fn(), self.lanes)
                 results.append(value)
                 return [value]
 
             (chosen,) = b.if_(condition, lambda: inside(make), lambda: inside(otherwise))
-            self._memo = outer
+            self._memo, self._indices = outer, indices
             return chosen
         outer_mask = self.mask
         both = b.scalar_op("and", condition, outer_mask, dtype=dtypes.boolean) if outer_mask is not None else condition
@@ -308,7 +324,7 @@ def _broadcast(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
         elif have == 1:
             inner.append(uniform(0))
         else:  # a symbol that may be 1
-            inner.append(e.kernel.maybe_broadcast(index, have, want, e.lanes))
+            inner.append(e.maybe_broadcast(index, have, want))
     return e._get(x, tuple(inner), raw=raw)
 
 
@@ -474,7 +490,6 @@ _MOVES: dict[str, Move] = {
 
 _SPECIAL: dict[str, Callable[[Evaluator, Op, Place], Value]] = {
     "convert": Evaluator.convert,
-    "bitcast": Evaluator.bitcast,
     "div": Evaluator.divide,
     "rem": Evaluator.divide,
     "mod": Evaluator.divide,

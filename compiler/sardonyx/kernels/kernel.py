@@ -20,7 +20,7 @@ from sardonyx_runtime.dtypes import DType
 
 __all__ = ["Kernel", "KernelArgument", "KernelBuilder", "Scratch"]
 
-_BAKED = 32  # extents up to this are constants of the code
+_BAKED = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +57,13 @@ class KernelBuilder:
     location: Location = UNKNOWN
     b: LoopBuilder = field(init=False)
     arguments: list[KernelArgument] = field(default_factory=list)
+    baked: int = _BAKED  # extents up to this are constants of the code
     all_equal: bool = True  # which variant of a kernel with dims that may be broadcast is being built
 
     def __post_init__(self) -> None:
         self.b = LoopBuilder(self.name, self.location)
         self._dims: dict[DimLike, Value] = {}
+        self._parameters: dict[tuple[object, DimLike], Value] = {}
         self.maybe: dict[tuple[DimLike, DimLike], None] = {}
         self._status: Value | None = None
         self.begin = Value(INDEX, self.b.function.body, 0, "begin")
@@ -72,14 +74,27 @@ class KernelBuilder:
         self.arguments.append(tensor)
         return self.b.argument(BufferType(dtype or tensor.type.dtype), name or tensor.name)
 
-    def dim(self, dim: DimLike, *, baked: int = _BAKED) -> Index:
+    def dim(self, dim: DimLike) -> Index:
         """The value of a dim: small constants as they are, else an argument."""
-        if isinstance(dim, int) and -baked <= dim <= baked:
+        if isinstance(dim, int) and -self.baked <= dim <= self.baked:
             return dim
         found = self._dims.get(dim)
         if found is None:
             self.arguments.append(dim)
             found = self._dims[dim] = self.b.argument(INDEX, f"n{len(self._dims)}")
+        return found
+
+    def parameter(self, dim: DimLike, role: object) -> Index:
+        """The value of a dim in a role: 0 and 1 as they are, else an argument of that role alone.
+
+        Kernels that differ only in which of their extents happen to be equal or small stay one piece of code.
+        """
+        if isinstance(dim, int) and 0 <= dim <= 1:
+            return dim
+        found = self._parameters.get((role, dim))
+        if found is None:
+            self.arguments.append(dim)
+            found = self._parameters[role, dim] = self.b.argument(INDEX, f"p{len(self._parameters)}")
         return found
 
     def maybe_broadcast(self, index: LaneIndex, have: DimLike, want: DimLike, lanes: int) -> LaneIndex:
@@ -112,9 +127,9 @@ class KernelBuilder:
         self.arguments.append(scratch)
         return self.b.argument(BufferType(scratch.dtype), name)
 
-    def offset_buffer(self, buffer: Value, offset: DimLike) -> Value:
+    def offset_buffer(self, buffer: Value, offset: DimLike, role: object) -> Value:
         """A buffer from an element on."""
-        return buffer if offset == 0 else self.b.offset(buffer, self.dim(offset))
+        return buffer if offset == 0 else self.b.offset(buffer, self.parameter(offset, role))
 
     def finish(self, range: DimLike, cost: DimLike) -> Kernel:
         """Close the function: begin and end become its last arguments."""

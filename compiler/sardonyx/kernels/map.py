@@ -8,9 +8,10 @@ so that short last axes pay no division per row.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sardonyx.ir.graph import Block, Location, Value
-from sardonyx.ir.types import TensorType
+from sardonyx.ir.types import Shape, TensorType
 from sardonyx.kernels.evaluator import Evaluator, Source
 from sardonyx.kernels.kernel import Kernel, KernelBuilder
 from sardonyx.kernels.lane_index import LaneIndex, uniform
@@ -23,6 +24,7 @@ from sardonyx_runtime.dtypes import DType
 __all__ = ["HEAVY", "group_location", "known_multiple", "make_sources", "map_kernel", "used_types", "vector_lanes"]
 
 _BLOCK = 8192  # elements of the last axis that are one unit of parallel work
+_STREAM_BYTES = 24 << 20  # traffic from which on a result of the model is written past the caches
 
 
 def make_sources(kernel: KernelBuilder, region: Block, operands: Sequence[Value]) -> dict[Value, Source]:
@@ -77,75 +79,149 @@ def known_multiple(dim: DimLike) -> int:
 
 def map_kernel(region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> Kernel:
     """The kernel of a group whose results all have one shape (after collapsing axes)."""
-    kernel = KernelBuilder("map", group_location(region))
-    roots = region.terminator.operands
-    sources = make_sources(kernel, region, operands)
-    outputs = [kernel.buffer(r, name=r.name or "out") for r in results]
-    shape: tuple[DimLike, ...] = roots[0].type.shape
-    lanes = vector_lanes(target, used_types(region))
-    if isinstance(last := (shape[-1] if shape else 1), int) and last < lanes:
-        lanes = 1 << max(0, (last - 1).bit_length())
-    evaluator = Evaluator(kernel, sources, lanes)
-    b = kernel.b
-    inner: DimLike = shape[-1] if shape else 1
-    middle: DimLike = shape[-2] if len(shape) > 2 else 1
-    outer = shape[:-2] if len(shape) > 2 else shape[:-1]
-    unroll = _unroll(region)
-    n, m = kernel.dim(inner), kernel.dim(middle)
+    return _Map(region, operands, results, target).build()
 
-    def nest() -> None:
-        with b.loop(kernel.begin, kernel.end) as unit:
-            blocks = kernel.dim(ceildiv(inner, _BLOCK))
-            row, block = b.idiv(unit.index, blocks), b.imod(unit.index, blocks)
-            places: list[LaneIndex] = []
-            rest = row
-            for dim in reversed(outer):
-                extent = kernel.dim(dim)
-                places.insert(0, uniform(b.imod(rest, extent) if len(places) < len(outer) - 1 else rest))
-                rest = b.idiv(rest, extent) if len(places) < len(outer) else rest
-            low = b.imul(block, _BLOCK)
-            high = b.imin(b.iadd(low, _BLOCK), n)
 
-            def line(axes: list[LaneIndex], start: Index) -> None:
-                def body(index: Index, mask: Value | None) -> None:
-                    evaluator.forget()
-                    evaluator.mask = mask
-                    place = (*axes, LaneIndex(index, 1, multiple=lanes))[-len(shape) :] if shape else ()
-                    values = [evaluator.raw(root, place) for root in roots]
-                    for value, buffer in zip(values, outputs, strict=True):
-                        evaluator.store(value, buffer, LaneIndex(b.iadd(start, index), 1))
+@dataclass
+class _Map:
+    region: Block
+    operands: Sequence[Value]
+    results: Sequence[Value]
+    target: Target
 
-                vector_loop(b, low, high, lanes, unroll, known_multiple(inner), body)
+    def build(self) -> Kernel:
+        self.kernel = kernel = KernelBuilder("map", group_location(self.region))
+        self.b = b = kernel.b
+        self.roots = self.region.terminator.operands
+        sources = make_sources(kernel, self.region, self.operands)
+        self.outputs = [kernel.buffer(r, name=r.name or "out") for r in self.results]
+        self.shape: Shape = self.roots[0].type.shape
+        self.inner: DimLike = self.shape[-1] if self.shape else 1
+        self.outer = self.shape[:-2] if len(self.shape) > 2 else self.shape[:-1]
+        self.lanes, self.unroll = self._width()
+        self.evaluator = Evaluator(kernel, sources, self.lanes)
+        self.streaming = False
+        maybe = _maybe_broadcast(self.evaluator, self.roots)
+        if maybe:
+            equal = b.icmp("eq", *(kernel.dim(d) for d in maybe[0]))
+            for have, want in maybe[1:]:
+                equal = b.scalar_op("and", equal, b.icmp("eq", kernel.dim(have), kernel.dim(want)))
+            b.if_(equal, lambda: self._variant(all_equal=True), lambda: self._variant(all_equal=False))
+        else:
+            self._by_size()
+        units = product(self.outer) * ceildiv(self.inner, _BLOCK)
+        return kernel.finish(units, product(self.shape) * max(1, len(self.region.ops)))
 
-            if len(shape) > 2:
-                with b.loop(0, m) as second:
-                    line([*places, uniform(second.index)], b.imul(b.iadd(b.imul(row, m), second.index), n))
-            else:
-                line(places, b.imul(row, n))
+    def _width(self) -> tuple[int, int]:
+        """Lanes and unrolling: light work takes as many lanes as fill a register of the narrowest result."""
+        lanes = vector_lanes(self.target, used_types(self.region))
+        unroll = _unroll(self.region)
+        if isinstance(self.inner, int) and self.inner < lanes:
+            return 1 << max(0, (self.inner - 1).bit_length()), 1
+        narrowest = min(r.type.dtype.itemsize for r in self.roots)
+        wide = min(self.target.vector_bytes // narrowest, lanes * unroll)
+        if lanes < wide and not (isinstance(self.inner, int) and self.inner < wide):
+            return wide, lanes * unroll // wide
+        return lanes, unroll
 
-    # Two variants where symbolic dims may broadcast: the body is first built to find out whether any do.
-    probe = _probe(kernel, evaluator, roots, shape)
-    if not probe:
-        nest()
-    else:
-        equal = b.icmp("eq", kernel.dim(probe[0][0]), kernel.dim(probe[0][1]))
-        for have, want in probe[1:]:
-            equal = b.scalar_op("and", equal, b.icmp("eq", kernel.dim(have), kernel.dim(want)))
+    def _variant(self, *, all_equal: bool) -> Sequence[Value]:
+        self.kernel.all_equal = all_equal
+        self._nest()
+        return ()
 
-        def variant(all_equal: bool) -> Sequence[Value]:
-            kernel.all_equal = all_equal
-            nest()
+    def _by_size(self) -> None:
+        """Results of the model that are too large for the caches are written past them."""
+        traffic = _traffic([*self.operands, *self.results])
+        certain_not = isinstance(traffic, int) and traffic < _STREAM_BYTES
+        if certain_not or len(self.results) != 1 or not _leaves_the_model(self.results[0]) or self.lanes == 1:
+            self._nest()
+            return
+        b = self.b
+
+        def variant(streaming: bool) -> Sequence[Value]:
+            self.streaming = streaming
+            self._nest()
             return ()
 
-        b.if_(equal, lambda: variant(True), lambda: variant(False))
-    units = product(outer) * ceildiv(inner, _BLOCK)
-    return kernel.finish(units, product(shape) * max(1, len(region.ops)))
+        if isinstance(traffic, int):
+            variant(True)
+        else:
+            large = b.icmp("ge", self.kernel.dim(traffic), self.kernel.dim(_STREAM_BYTES))
+            b.if_(large, lambda: variant(True), lambda: variant(False))
+
+    # -- the nest of loops
+
+    def _nest(self) -> None:
+        b, kernel, shape = self.b, self.kernel, self.shape
+        n = kernel.dim(self.inner)
+        with b.loop(kernel.begin, kernel.end) as unit:
+            blocks = kernel.dim(ceildiv(self.inner, _BLOCK))
+            row, block = b.idiv(unit.index, blocks), b.imod(unit.index, blocks)
+            places = self._outer_places(row)
+            low = b.imul(block, _BLOCK)
+            high = b.imin(b.iadd(low, _BLOCK), n)
+            if len(shape) > 2:
+                m = kernel.dim(shape[-2])
+                with b.loop(0, m) as second:
+                    start = b.imul(b.iadd(b.imul(row, m), second.index), n)
+                    self._line([*places, uniform(second.index)], start, low, high)
+            else:
+                self._line(places, b.imul(row, n), low, high)
+        if self.streaming:
+            b.emit("fence", ())
+
+    def _outer_places(self, row: Index) -> list[LaneIndex]:
+        b, places = self.b, list[LaneIndex]()
+        for position, dim in reversed(list(enumerate(self.outer))):
+            extent = self.kernel.dim(dim)
+            places.insert(0, uniform(b.imod(row, extent) if position else row))
+            row = b.idiv(row, extent) if position else row
+        return places
+
+    def _line(self, axes: list[LaneIndex], start: Index, low: Index, high: Index) -> None:
+        """The last axis from low to high; its first element is element ``start`` of the result."""
+        b, lanes, streaming = self.b, self.lanes, self.streaming
+
+        def body(index: Index, mask: Value | None) -> None:
+            e = self.evaluator
+            e.forget()
+            e.mask = mask
+            aligned = 1 if streaming else lanes
+            place = (*axes, LaneIndex(index, 1, multiple=aligned))[-len(self.shape) :] if self.shape else ()
+            values = [e.raw(root, place) for root in self.roots]
+            for value, buffer in zip(values, self.outputs, strict=True):
+                e.store(value, buffer, LaneIndex(b.iadd(start, index), 1), streaming=streaming)
+
+        multiple = known_multiple(self.inner)
+        if streaming:
+            head = self._head(start, low, high)
+            with b.loop(low, head, lanes) as loop:  # runs once or not at all
+                body(loop.index, b.mask(b.isub(head, loop.index), lanes))
+            low, multiple = head, 1
+        vector_loop(b, low, high, lanes, self.unroll, multiple, body)
+
+    def _head(self, start: Index, low: Index, high: Index) -> Index:
+        """The first index whose element begins a register-aligned place of the result."""
+        b, register = self.b, self.lanes * self.roots[0].type.dtype.itemsize
+        address = b.to_index(b.address(self.outputs[0], b.iadd(start, low)))
+        ahead = b.imod(b.isub(register, b.imod(address, register)), register)
+        return b.imin(high, b.iadd(low, b.idiv(ahead, self.roots[0].type.dtype.itemsize)))
 
 
-def _probe(
-    kernel: KernelBuilder, evaluator: Evaluator, roots: Sequence[Value], shape: Sequence[DimLike]
-) -> list[tuple[DimLike, DimLike]]:
-    """The pairs of dims that may broadcast, found by looking at the broadcasts of the group."""
+def _traffic(tensors: Sequence[Value]) -> DimLike:
+    """Bytes moved by reading and writing every tensor once."""
+    total: DimLike = 0
+    for tensor in tensors:
+        total = total + product(tensor.type.shape) * tensor.type.dtype.itemsize
+    return total
+
+
+def _leaves_the_model(value: Value) -> bool:
+    return any(user.name == "core.return" for user in value.uses)
+
+
+def _maybe_broadcast(evaluator: Evaluator, roots: Sequence[Value]) -> list[tuple[DimLike, DimLike]]:
+    """The pairs (have, want) of the group's broadcasts where a symbolic extent may turn out to be 1."""
     pairs: dict[tuple[DimLike, DimLike], None] = {}
     seen: set[Value] = set()
     todo = list(roots)

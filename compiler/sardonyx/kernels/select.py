@@ -6,11 +6,17 @@ from collections.abc import Callable, Sequence
 
 from sardonyx.ir.graph import Op, Value
 from sardonyx.kernels.contract import contract_kernels
+from sardonyx.kernels.convolve import convolve_kernels
+from sardonyx.kernels.depthwise import depthwise_kernel, is_depthwise
 from sardonyx.kernels.kernel import Kernel
 from sardonyx.kernels.map import map_kernel
+from sardonyx.kernels.microkernel import is_fast
+from sardonyx.kernels.plain_contract import plain_contract_kernel
+from sardonyx.kernels.plain_convolve import plain_convolve_kernel
 from sardonyx.kernels.rows import rows_kernel
 from sardonyx.kernels.target import Target
 from sardonyx.kernels.transpose import transpose_kernel
+from sardonyx.kernels.window import window_kernel
 
 __all__ = ["kernels_of"]
 
@@ -23,8 +29,33 @@ def _rows(op: Op, target: Target) -> Sequence[Kernel]:
     return [rows_kernel(op.regions[0], op.operands, op.results, target)]
 
 
+def _only(op: Op, name: str) -> Op:
+    (found,) = [inner for inner in op.regions[0].ops if inner.name == name]
+    return found
+
+
 def _contract(op: Op, target: Target) -> Sequence[Kernel]:
-    return contract_kernels(op.regions[0], op.operands, op.results, target)
+    inner = _only(op, "core.contract")
+    if is_fast(inner.operands[0].type.dtype) and "dtype" not in inner.attributes:
+        return contract_kernels(op.regions[0], op.operands, op.results, target)
+    return [plain_contract_kernel(op.regions[0], op.operands, op.results, target)]
+
+
+def _convolve(op: Op, target: Target) -> Sequence[Kernel]:
+    inner = _only(op, "core.convolve")
+    x, w = inner.operands
+    arguments = (op.regions[0], op.operands, op.results, target)
+    weights = dict(zip(op.regions[0].arguments, op.operands, strict=True)).get(w, w)
+    if is_fast(x.type.dtype) and "dtype" not in inner.attributes:
+        if is_depthwise(inner, weights):
+            return [depthwise_kernel(*arguments)]
+        if isinstance(w.type.shape[1], int) and w.type.shape[1] > 0:
+            return convolve_kernels(*arguments)
+    return [plain_convolve_kernel(*arguments)]
+
+
+def _window(op: Op, target: Target) -> Sequence[Kernel]:
+    return [window_kernel(op.regions[0], op.operands, op.results, target)]
 
 
 def _transpose(op: Op, target: Target) -> Sequence[Kernel]:
@@ -35,6 +66,8 @@ _KINDS: dict[str, Callable[[Op, Target], Sequence[Kernel]]] = {
     "map": _map,
     "rows": _rows,
     "contract": _contract,
+    "convolve": _convolve,
+    "window": _window,
     "transpose": _transpose,
 }
 

@@ -223,8 +223,12 @@ class LoopBuilder:
                 operands.append(other)
         return self.value("load", operands, VectorType(buffer.type.dtype, lanes), lanes=lanes)
 
-    def store(self, value: Value, buffer: Value, index: Index, mask: Value | None = None) -> None:
-        self.emit("store", [value, buffer, self.index(index), *([mask] if mask is not None else [])])
+    def store(
+        self, value: Value, buffer: Value, index: Index, mask: Value | None = None, *, streaming: bool = False
+    ) -> None:
+        """Write consecutive elements; ``streaming`` by-passes the caches and needs a whole aligned register."""
+        operands = [value, buffer, self.index(index), *([mask] if mask is not None else [])]
+        self.emit("store", operands, **({"streaming": True} if streaming else {}))
 
     def gather(self, buffer: Value, indices: Value, mask: Value | None = None) -> Value:
         operands = [buffer, indices, *([mask] if mask is not None else [])]

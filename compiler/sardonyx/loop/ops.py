@@ -37,7 +37,14 @@ declare("loop.shuffle", "x y", "picks", doc="lanes picked from x and y, whose la
 declare("loop.reduce_lanes", "x", "kind", doc="all lanes combined into one element")
 declare("loop.extract", "x", "lane", doc="one lane")
 declare("loop.load", "buffer index mask? other?", "lanes", doc="consecutive elements from index on; masked-off lanes give `other`")
-declare("loop.store", "value buffer index mask?", traits=[Trait.EFFECT], doc="write consecutive elements")
+declare(
+    "loop.store",
+    "value buffer index mask?",
+    "streaming?",
+    traits=[Trait.EFFECT],
+    doc="write consecutive elements; `streaming`: past the caches, the place is aligned to a register",
+)
+declare("loop.fence", traits=[Trait.EFFECT], doc="streaming stores are seen by other threads from here on")
 declare("loop.gather", "buffer indices mask?", doc="elements at the indices; masked-off lanes give 0")
 declare("loop.scatter", "value buffer indices mask?", traits=[Trait.EFFECT], doc="write elements at the indices")
 declare("loop.offset", "buffer index", doc="the buffer from an element on")

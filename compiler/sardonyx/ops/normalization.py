@@ -1,12 +1,15 @@
-"""BatchNormalization in inference: a scale and a shift per channel."""
+"""BatchNormalization: a scale and a shift per channel."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from sardonyx.core.builder import Builder
 from sardonyx.errors import CompileError
 from sardonyx.ir.graph import Value
+from sardonyx.ops.reduction import mean as mean_of
 from sardonyx.ops.registry import onnx_op
 from sardonyx_runtime.dims import Dim
 
@@ -28,34 +31,55 @@ def batch_normalization(
     is_test: int | None = None,
     training_mode: int = 0,
     consumed_inputs: Any = None,
-) -> Value:
+) -> Value | tuple[Value, Value, Value]:
     """x * s + (bias - mean * s) with s = scale / sqrt(variance + epsilon), computed at compile time where constant.
 
     The statistics may be wider than x; the scale and shift are then computed in their type and rounded
     to the type of x.  ``spatial=0`` (before opset 9): one scale per element of a sample, not per channel.
     ``is_test`` (before opset 7) changes nothing: who asks for Y alone wants inference.
     """
-    if training_mode:
-        raise CompileError(
-            "BatchNormalization in training mode is not supported", hint="export the model for inference"
-        )
-    if x.type.rank < 2 and spatial:
-        channels = x.type.shape[:1] if x.type.rank else ()
-        axes_behind = 0
-    else:
-        channels = x.type.shape[1:2] if spatial else x.type.shape[1:]
-        axes_behind = x.type.rank - 2 if spatial else 0
+    if x.type.rank < 2:
+        raise CompileError(f"the input of BatchNormalization is {x.type.describe()}; a channel axis is needed")
+    channels = x.type.shape[1:2] if spatial else x.type.shape[1:]
+    axes_behind = x.type.rank - 2 if spatial else 0
     wide = max((scale, bias, mean, variance), key=lambda v: v.type.dtype.bits).type.dtype
     numbers = [b.convert(_per_channel(b, v, channels), wide) for v in (scale, bias, mean, variance)]
     scale, bias, mean, variance = numbers
-    factor = b.div(scale, b.sqrt(b.add(variance, b.full(epsilon, variance))))
+    running = (mean, variance)
+    if training_mode:
+        mean, variance = (b.convert(v, wide) for v in _statistics(b, x))
+    factor = b.div(scale, b.sqrt(b.add(variance, _number(b, epsilon, variance))))
     shift = b.sub(bias, b.mul(mean, factor))
 
     def spread(value: Value) -> Value:
         placed = b.reshape(b.convert(value, x.type.dtype), (*value.type.shape, *(1,) * axes_behind))
         return b.broadcast_to(placed, x.type.shape)
 
-    return b.add(b.mul(x, spread(factor)), spread(shift))
+    y = b.add(b.mul(x, spread(factor)), spread(shift))
+    if not training_mode:
+        return y
+    return (y, *(_mixed(b, old, new, momentum) for old, new in zip(running, (mean, variance), strict=True)))  # type: ignore[return-value]
+
+
+def _statistics(b: Builder, x: Value) -> tuple[Value, Value]:
+    """Mean and variance of each channel over the batch."""
+    axes = (0, *range(2, x.type.rank))
+    center = mean_of(b, x, axes)
+    off = b.sub(*b.broadcast(x, center))
+    spread = mean_of(b, b.mul(off, off), axes)
+    return b.reshape(center, x.type.shape[1:2]), b.reshape(spread, x.type.shape[1:2])
+
+
+def _mixed(b: Builder, old: Value, new: Value, momentum: float) -> Value:
+    """The running statistic: momentum * old + (1 - momentum) * new."""
+    return b.add(b.mul(old, _number(b, momentum, old)), b.mul(new, _number(b, 1 - momentum, new)))
+
+
+def _number(b: Builder, value: float, like: Value) -> Value:
+    """A number spread over a shape; a constant where it is known, so that constants fold."""
+    if like.type.is_static:
+        return b.constant(np.full(like.type.shape, value, like.type.dtype.numpy), like.type.dtype)
+    return b.full(value, like)
 
 
 def _per_channel(b: Builder, value: Value, channels: Any) -> Value:

@@ -17,6 +17,7 @@ from sardonyx.ir.types import Shape, TensorType
 from sardonyx.kernels.epilogue import output_strides
 from sardonyx.kernels.evaluator import reshape_groups
 from sardonyx.kernels.views import view_of
+from sardonyx.passes.simplify import remove_unused
 from sardonyx_runtime.dims import product
 
 __all__ = ["PRODUCTS", "contraction_groups"]
@@ -29,13 +30,13 @@ _VIEWS = frozenset({"core.transpose", "core.broadcast", "core.assume", "core.sli
 def contraction_groups(function: Function) -> list[list[Op]]:
     """One list of ops (in program order) per product; rewrites the function so that they fit."""
     body = function.body
+    _split_scalars(body)
     _canonical(body)
-    for op in body.ops.copy():
-        if op.name in PRODUCTS:
-            _sink_reshapes(body, _form(op))
+    _sink_reshapes(body)
     for op in body.ops.copy():
         if op.name == "core.contract":
             _own_views(body, op)
+    remove_unused(body)
     absorbed = {op: _absorbed(op) for op in body.ops if op.name == "core.contract"}
     taken: set[Op] = set().union(*absorbed.values())
     groups: list[set[Op]] = []
@@ -60,6 +61,14 @@ def _place(block: Block, builder: Builder, position: int) -> None:
 
 
 # -- one form
+
+
+def _split_scalars(body: Block) -> None:
+    """A number spread over a shape costs nothing: every user gets its own, so that none has to store it."""
+    for op in body.ops.copy():
+        if op.name == "core.broadcast" and _immediate(op.operands[0]):
+            for user in list(op.result.uses)[1:]:
+                _copy_for(body, op, user)
 
 
 def _canonical(body: Block) -> None:
@@ -135,47 +144,51 @@ def _form(op: Op) -> Op:
 # -- reshapes move behind elementwise ops
 
 
-def _sink_reshapes(body: Block, form: Op) -> None:
+def _sink_reshapes(body: Block) -> None:
     """Elementwise ops on a reshaped product are done on the product itself, and reshaped afterwards."""
-    inner: Shape = form.result.type.shape
-    todo = [u for u in form.result.uses if u.name == "core.reshape"]
-    while todo:
-        reshape = todo.pop()
-        if reshape.block is None:
-            continue
-        outer: Shape = reshape.result.type.shape
-        users = list(reshape.result.uses)
-        if not users or not all(has_trait(u, Trait.ELEMENTWISE) and u.result.type.shape == outer for u in users):
-            continue
-        users.sort(key=body.ops.index)
-        for user in users:
-            moved = _moved(body, user, inner, outer)
-            if moved is not None:
-                todo.append(moved)
+    inner_of: dict[Value, Value] = {}  # reshaped value -> the product's own form of it
+    for op in body.ops.copy():
+        if op.name in PRODUCTS:
+            form = _form(op).result
+            inner_of.update({u.result: form for u in form.uses if u.name == "core.reshape"})
+        elif op.name == "core.reshape" and op.operands[0] in inner_of:
+            source = inner_of[op.operands[0]]
+            op.set_operands((source,))
+            inner_of[op.result] = source
+        elif has_trait(op, Trait.ELEMENTWISE):
+            found = next((o for o in op.operands if o in inner_of and _sinks(o)), None)
+            if found is not None:
+                _move(body, op, found, inner_of)
 
 
-def _moved(body: Block, user: Op, inner: Shape, outer: Shape) -> Op | None:
-    """The op on the inner shape; the reshape that took its place."""
-    b = Builder(Block(), location=user.location)
+def _sinks(reshaped: Value) -> bool:
+    """Whether all users of a reshaped product can work on the product's own shape."""
+    shape = reshaped.type.shape
+    return all(has_trait(u, Trait.ELEMENTWISE) and u.result.type.shape == shape for u in reshaped.uses)
+
+
+def _move(body: Block, op: Op, reshaped: Value, inner_of: dict[Value, Value]) -> None:
+    """Do the op on the inner shape, and put a reshape in its place, if all operands have that shape too."""
+    inner, outer = inner_of[reshaped].type.shape, reshaped.type.shape
+    b = Builder(Block(), location=op.location)
     operands = []
-    for operand in user.operands:
-        found = _under(b, operand, inner, outer)
+    for operand in op.operands:
+        known = inner_of.get(operand)
+        found = known if known is not None and known.type.shape == inner else _under(b, operand, inner, outer)
         if found is None:
-            return None
+            return
         operands.append(found)
-    kind: TensorType = user.result.type
-    done = b.emit(user.name, operands, [TensorType(kind.dtype, inner)], dict(user.attributes)).result
-    result = b.emit("core.reshape", (done,), [kind], {"shape": outer})
-    result.result.name = user.result.name
-    _replace(body, user, b, result.result)
-    return result
+    kind: TensorType = op.result.type
+    done = b.emit(op.name, operands, [TensorType(kind.dtype, inner)], dict(op.attributes)).result
+    result = b.emit("core.reshape", (done,), [kind], {"shape": outer}).result
+    result.name = op.result.name
+    _replace(body, op, b, result)
+    inner_of[result] = done
 
 
 def _under(b: Builder, value: Value, inner: Shape, outer: Shape) -> Value | None:
-    """The value under the inner shape: what was reshaped from it, a broadcast made anew, else a view."""
+    """The value under the inner shape: a broadcast made anew, else a view."""
     op = value.op
-    if op is not None and op.name == "core.reshape" and op.operands[0].type.shape == inner:
-        return op.operands[0]
     if op is not None and op.name == "core.broadcast":
         have = op.operands[0].type.shape
         merged = _merged((1,) * (len(outer) - len(have)) + tuple(have), inner, outer)

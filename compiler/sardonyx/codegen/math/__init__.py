@@ -38,6 +38,7 @@ MATH: dict[str, Callable[..., V]] = {
     "log": logarithm.log,
     "log1p": logarithm.log1p,
     "log2": logarithm.log2,
+    "normal_cdf": error_function.normal_cdf,
     "pow": power.pow,
     "sigmoid": exponential.sigmoid,
     "sin": trigonometric.sin,

@@ -1,0 +1,82 @@
+"""`sardonyx dump` and `sardonyx.stage_text`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import sardonyx as package
+from sardonyx.ir.parser import parse_module
+from sardonyx.ir.printer import print_module
+from sardonyx.stages import Stage, stage_sizes
+
+from .conftest import Sardonyx
+
+SHOWN = {
+    "onnx": "onnx.Floor",
+    "resolved": "core.floor",
+    "core": "core.ge",
+    "fused": "core.fused",
+    "loop": "loop.launch",
+    "planned": "// weights:",
+    "llvm": "define",
+    "llvm-opt": "define",
+    "asm": ".globl",
+}
+
+
+def test_all_stages_are_tested() -> None:
+    assert list(SHOWN) == list(Stage)
+
+
+@pytest.mark.parametrize("stage", Stage)
+def test_prints_the_stage(sardonyx: Sardonyx, floor_ge: Path, stage: str) -> None:
+    result = sardonyx("dump", floor_ge, "--stage", stage)
+    assert result.code == 0
+    assert SHOWN[stage] in result.out
+    assert result.out == package.stage_text(str(floor_ge), stage)
+
+
+@pytest.mark.parametrize("stage", ["onnx", "resolved", "core", "fused", "loop", "planned"])
+@pytest.mark.parametrize("locations", [True, False])
+def test_text_parses_back(floor_ge: Path, stage: str, locations: bool) -> None:
+    text = package.stage_text(str(floor_ge), stage, locations=locations)
+    assert ("loc(" in text) == locations
+    assert text.endswith(print_module(parse_module(text), locations=locations))
+
+
+@pytest.mark.parametrize("stage", Stage)
+def test_only_what_stems_from_a_node(sardonyx: Sardonyx, floor_ge: Path, stage: str) -> None:
+    result = sardonyx("dump", floor_ge, "--stage", stage, "--node", "Floor_*")
+    assert result.code == 0
+    assert "core.return" not in result.out and "sdx_model_run" not in result.out
+    if stage in ("onnx", "resolved", "core"):
+        assert "reater" not in result.out and "core.ge" not in result.out
+
+
+def test_no_node_of_that_name(sardonyx: Sardonyx, floor_ge: Path) -> None:
+    result = sardonyx("dump", floor_ge, "--node", "Conv_*")
+    assert result.code == 2
+    assert "no node at this stage matches 'Conv_*'; its nodes are Floor_0, GreaterOrEqual_1" in result.err
+
+
+def test_unknown_stage(sardonyx: Sardonyx, floor_ge: Path) -> None:
+    result = sardonyx("dump", floor_ge, "--stage", "binary")
+    assert result.code == 2
+    assert "llvm-opt" in result.err
+    with pytest.raises(ValueError, match="there is no stage 'binary'; the stages are onnx, resolved"):
+        package.stage_text(str(floor_ge), "binary")
+
+
+def test_writes_a_file(sardonyx: Sardonyx, floor_ge: Path, tmp_path: Path) -> None:
+    result = sardonyx("dump", floor_ge, "--stage", "asm", "-o", tmp_path / "model.s")
+    assert result.code == 0 and result.out == ""
+    assert ".globl" in (tmp_path / "model.s").read_text()
+    assert sardonyx("dump", floor_ge, "-o", tmp_path / "no" / "folder").code == 2
+
+
+def test_sizes_of_all_stages(floor_ge: Path) -> None:
+    sizes = stage_sizes(str(floor_ge))
+    assert [s.stage for s in sizes] == list(Stage)
+    assert all(s.operations > 0 and s.bytes > 100 for s in sizes)
