@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from .tools import load_tool
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -19,12 +19,7 @@ HINT = "run `python tools/generate_docs.py`"
 
 @pytest.fixture(scope="module")
 def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_docs", ROOT / "tools" / "generate_docs.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_tool("generate_docs")
 
 
 def read(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from sardonyx.cli.main import COMMANDS
+
+from .tools import load_tool
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -36,6 +39,21 @@ def test_python_blocks_run_one_after_the_other(capsys: pytest.CaptureFixture[str
 def test_commands_exist() -> None:
     named = set(re.findall(r"`sardonyx ([a-z]+)", README))
     assert named == set(COMMANDS)
+
+
+@pytest.mark.models
+def test_commands_with_models_run(tmp_path: Path) -> None:
+    """The commands in the console blocks still do what they did, times apart."""
+    tool = load_tool("fetch_models")
+    missing = [n for n in tool.README_MODELS if not tool.path_of(n).exists()]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} not fetched; `python tools/fetch_models.py` does it")
+    shown = [c for c in load_tool("refresh_readme").commands(README) if c.startswith("sardonyx run")]
+    assert len(shown) >= 3
+    for command in shown:
+        words = shlex.split(command.replace("models/", f"{tool.default_folder()}/"))
+        done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_links_lead_somewhere() -> None:

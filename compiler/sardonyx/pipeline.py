@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sardonyx import core, loop
-from sardonyx.ir.graph import Module
+from sardonyx.ir.graph import Function, Module
 from sardonyx.kernels.target import Target
 from sardonyx.passes.fuse import Fuse
 from sardonyx.passes.layout import Layout
@@ -65,9 +65,14 @@ def run_passes(module: Module, observe: Observe | None = None, steps: tuple[Step
             observe(step.run.name, module, time.perf_counter() - start)
 
 
-def to_program(module: Module, target: Target, name: str = "model") -> tuple[Program, MemoryPlan]:
-    """Schedule a fused module and place its memory."""
-    program = schedule(module.main, target, name)
+def to_program(
+    module: Module,
+    target: Target,
+    name: str = "model",
+    on_kernel: Callable[[str, Function], None] | None = None,
+) -> tuple[Program, MemoryPlan]:
+    """Schedule a fused module and place its memory; ``on_kernel`` is told of each kernel as it is made."""
+    program = schedule(module.main, target, name, on_kernel)
     return program, plan_memory(program)
 
 

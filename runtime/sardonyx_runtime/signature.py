@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,16 +32,23 @@ class Argument:
         return f"{self.dtype.onnx_name}[{', '.join(map(str, self.shape))}]"
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "dtype": self.dtype.name,
-            "shape": [d if isinstance(d, int) else str(d) for d in self.shape],
-        }
+        """The argument as JSON knows it; a default as its type's bytes in base64."""
+        shape = [d if isinstance(d, int) else str(d) for d in self.shape]
+        data: dict[str, Any] = {"name": self.name, "dtype": self.dtype.name, "shape": shape}
+        if self.default is not None:
+            text = base64.b64encode(np.ascontiguousarray(self.default).tobytes()).decode()
+            data["default"] = [list(self.default.shape), text]
+        return data
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Argument:
         shape = tuple(d if isinstance(d, int) else parse_dim(d) for d in data["shape"])
-        return Argument(data["name"], dtypes.by_name(data["dtype"]), shape)
+        dtype = dtypes.by_name(data["dtype"])
+        default = None
+        if "default" in data:
+            extents, text = data["default"]
+            default = np.frombuffer(base64.b64decode(text), dtype.numpy).reshape(extents)
+        return Argument(data["name"], dtype, shape, default)
 
 
 @dataclass(frozen=True)
@@ -73,3 +81,24 @@ class Signature:
             else:
                 shapes.append(tuple(evaluate(d, symbols) for d in output.shape))
         return shapes
+
+    def to_json(self) -> dict[str, Any]:
+        """The signature as JSON knows it."""
+        return {
+            "inputs": [a.to_json() for a in self.inputs],
+            "outputs": [a.to_json() for a in self.outputs],
+            "nodes": list(self.nodes),
+            "messages": [list(m) for m in self.messages],
+            "chunks": self.chunks,
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Signature:
+        """The signature that ``to_json`` described."""
+        return Signature(
+            tuple(Argument.from_json(a) for a in data["inputs"]),
+            tuple(Argument.from_json(a) for a in data["outputs"]),
+            tuple(data["nodes"]),
+            tuple((node, text) for node, text in data["messages"]),
+            data["chunks"],
+        )

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from ..tools import load_tool
 from .conftest import Sardonyx
 
 pytestmark = pytest.mark.models
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 DIMS = {
     "ocr-cls": [["-i", "x=random:1x3x48x192"], ["-i", "x=random:3x3x48x96"]],
     "minilm": [
@@ -23,24 +20,15 @@ DIMS = {
 }
 
 
-def _tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("fetch_models", ROOT / "tools" / "fetch_models.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def fetched(name: str) -> Path:
-    path: Path = _tool().path_of(name)
+    path: Path = load_tool("fetch_models").path_of(name)
     if not path.exists():
         pytest.skip(f"{path} is not there; `python tools/fetch_models.py` fetches it")
     return path
 
 
 def test_the_tables_agree() -> None:
-    assert set(DIMS) == set(_tool().README_MODELS)
+    assert set(DIMS) == set(load_tool("fetch_models").README_MODELS)
 
 
 @pytest.mark.parametrize("name", DIMS)

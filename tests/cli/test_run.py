@@ -14,7 +14,7 @@ from .conftest import Sardonyx, Save
 def test_prints_shapes_and_values(sardonyx: Sardonyx, floor_ge: Path) -> None:
     result = sardonyx("run", floor_ge, "--dim", "batch=4")
     assert result.code == 0
-    assert "compiled in" in result.out
+    assert result.out.startswith("ready in ")
     assert "4x3" in result.out and "12 true" in result.out
     assert "dims left out" not in result.out
 
@@ -124,6 +124,10 @@ def test_a_dim_follows_from_another_input(sardonyx: Sardonyx, save: Save, tmp_pa
 
 def test_repeat_prints_times(sardonyx: Sardonyx, floor_ge: Path) -> None:
     assert "20 runs: median " in sardonyx("run", floor_ge, "--repeat", "20").out
+
+
+def test_without_the_cache(sardonyx: Sardonyx, floor_ge: Path) -> None:
+    assert sardonyx("run", floor_ge, "--no-cache").out.startswith("compiled in ")
 
 
 def test_threads(sardonyx: Sardonyx, floor_ge: Path) -> None:

@@ -44,7 +44,7 @@ def command(
     model = demo_model()
     start = time.perf_counter()
     with progress("compiling"):
-        compiled = compile(model, threads=threads)
+        compiled = compile(model, threads=threads, cache=False)
     seconds = time.perf_counter() - start
     typer.echo(
         f"A classifier of stripes, {len(model.graph.node)} nodes, compiled in {milliseconds(seconds)}.\n"

@@ -55,6 +55,7 @@ def command(
     repeat: Annotated[int, typer.Option(min=1, help="Run so often, and print the time per run.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of a run [default: all cores].")] = None,
     seed: Annotated[int, typer.Option(help="Seed of random inputs.")] = 0,
+    cache: Annotated[bool, typer.Option(help="Whether to use the cache of compiled code.")] = True,
 ) -> None:
     """Compile a model and run it.
 
@@ -84,7 +85,7 @@ def command(
     path = checked(model)
     start = time.perf_counter()
     with progress("compiling"):
-        compiled = compile(path, threads=threads)
+        compiled = compile(path, threads=threads, cache=cache)
     seconds = time.perf_counter() - start
     feeds = make_feeds(
         compiled.inputs,
@@ -93,7 +94,7 @@ def command(
         seed,
     )
     outputs = compiled.run(feeds.arrays)
-    typer.echo(f"compiled in {milliseconds(seconds)}")
+    typer.echo(f"{'ready' if cache else 'compiled'} in {milliseconds(seconds)}")
     if feeds.assumed:
         typer.echo(f"dims left out: {', '.join(f'{n}={s}' for n, s in feeds.assumed.items())}")
     _print_arrays(compiled, feeds, outputs)

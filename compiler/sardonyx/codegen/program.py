@@ -10,7 +10,7 @@ from collections.abc import Callable
 from sardonyx.codegen.emitter import I64, PTR, Emitter, ModuleText, V, ltype
 from sardonyx.codegen.scalars import llvm_type
 from sardonyx.codegen.support import CHUNKS, STATUS
-from sardonyx.ir.graph import Op, Value
+from sardonyx.ir.graph import Block, Op, Value, walk
 from sardonyx.passes.program import Program
 from sardonyx_runtime.dims import Atom, Dim, DimLike
 
@@ -19,6 +19,7 @@ __all__ = ["STATUS_CODES", "program_text"]
 # Codes of the entry point; 16 and up are faults inside kernels (kernels/faults.py).
 STATUS_CODES = {"dims": 1, "require": 2, "bind": 3, "memory": 4, "size": 5}
 
+I8 = ltype("i", 8)
 I32 = ltype("i", 32)
 F64 = ltype("f", 64)
 _MOST_BYTES = float(1 << 62)
@@ -31,6 +32,8 @@ class _Program:
         self.values: dict[Value, V] = {}
         self.symbols: dict[str, V] = {}
         self.dims: dict[DimLike | Atom, V] = {}
+        self.slots: dict[Op, list[V]] = {}  # where control flow keeps the dims it binds
+        self.current: list[V] = []  # the slots of the innermost
 
     # -- dims
 
@@ -113,10 +116,21 @@ class _Program:
         e = self.e
         e.store(e.const(I64, 0), e.gep(I64, V(PTR, "%context"), e.const(I64, STATUS)))
         self.bind_inputs()
-        most = max((len(op.operands) for op in self.program.main.body.ops if op.name == "loop.launch"), default=0)
+        self.reserve_slots()
+        most = max((len(op.operands) for op in walk(self.program.main) if op.name == "loop.launch"), default=0)
         self.arguments = e.result(PTR, f"alloca [{most + 1} x i64], align 64")
-        for op in self.program.main.body.ops:
+        self.ops(self.program.main.body)
+
+    def ops(self, block: Block) -> None:
+        for op in block.ops:
             _TABLE[op.name](self, op)
+
+    def reserve_slots(self) -> None:
+        """Words for the dims that control flow binds; allocated at entry, for a loop would allocate each time."""
+        e = self.e
+        for op in walk(self.program.main):
+            if op.name in ("loop.repeat", "loop.branch"):
+                self.slots[op] = [e.result(PTR, "alloca i64, align 8") for _ in op.attributes["symbols"]]
 
     def bind_inputs(self) -> None:
         """Symbols take the sizes of the inputs; every other dim is compared with what it has to be."""
@@ -136,6 +150,94 @@ class _Program:
         for number, _, dim, actual in checks:
             want = self.dim(dim)
             self.fail_if(e.icmp("ne", actual, want), STATUS_CODES["dims"], number, actual, want)
+
+    # -- control flow
+
+    def scope(self) -> tuple[dict[str, V], dict[DimLike | Atom, V]]:
+        """The dims known here; what is computed inside a body must not be used behind it."""
+        return dict(self.symbols), dict(self.dims)
+
+    def leave(self, scope: tuple[dict[str, V], dict[DimLike | Atom, V]]) -> None:
+        self.symbols, self.dims = dict(scope[0]), dict(scope[1])
+
+    def next(self, op: Op) -> None:
+        """All values are computed before the first is stored: they may depend on the old ones."""
+        e = self.e
+        values = [self.dim(d) for d in op.attributes["values"]]
+        for slot, value in zip(self.current, values, strict=True):
+            e.store(value, slot)
+
+    def truth(self, buffer: Value) -> V:
+        byte = self.e.load(I8, self.values[buffer], align=1)
+        return self.e.icmp("ne", byte, self.e.const(I8, 0))
+
+    def branch(self, op: Op) -> None:
+        e = self.e
+        condition = self.truth(op.operands[0])
+        labels, after = [e.new_label("then"), e.new_label("else")], e.new_label("join")
+        e.cond_br(condition, *labels)
+        outer, scope = self.current, self.scope()
+        for label, region in zip(labels, op.regions, strict=True):
+            e.label(label)
+            self.current = self.slots[op]
+            self.ops(region)
+            self.leave(scope)
+            e.br(after)
+        e.label(after)
+        self.current = outer
+        for name, slot in zip(op.attributes["symbols"], self.slots[op], strict=True):
+            self.symbols[name] = e.load(I64, slot)
+
+    def repeat(self, op: Op) -> None:
+        e, a, slots = self.e, op.attributes, self.slots[op]
+        trip = self.dim(a["trip"]) if a["trip"] != -1 else e.const(I64, (1 << 63) - 1)
+        for slot, first in zip(slots, a["first"], strict=True):
+            e.store(self.dim(first), slot)
+        started = self.truth(op.operands[0]) if a["conditional"] else e.const(ltype("i", 1), 1)
+        before, head, inside, after = e.block, e.new_label("repeat"), e.new_label("pass"), e.new_label("done")
+        e.br(head)
+        e.label(head)
+        index, going = V(I64, e.name("i")), V(ltype("i", 1), e.name("go"))
+        place = len(e.lines)
+        e.lines.extend(["", ""])  # the phis, once the way back is known
+        e.cond_br(e.and_(going, e.icmp("slt", index, trip)), inside, after)
+        e.label(inside)
+        outer, scope = self.current, self.scope()
+        self.current = slots
+        self.symbols[a["index"]] = index
+        for name, slot in zip(a["symbols"], slots, strict=True):
+            self.symbols[name] = e.load(I64, slot)
+        self.ops(op.regions[0])
+        terminator = op.regions[0].terminator
+        goes_on = self.truth(terminator.operands[0]) if a["conditional"] else e.const(ltype("i", 1), 1)
+        following, back = e.iadd(index, e.const(I64, 1)), e.block
+        e.br(head)
+        edges = ((index, e.const(I64, 0), following), (going, started, goes_on))
+        for i, (phi, first, later) in enumerate(edges):
+            e.lines[place + i] = (
+                f"  {phi.ref} = phi {phi.type.text} [ {first.ref}, %{before} ], [ {later.ref}, %{back} ]"
+            )
+        e.label(after)
+        self.current = outer
+        self.leave(scope)
+        for name, slot in zip(a["results"], slots, strict=True):
+            self.symbols[name] = e.load(I64, slot)
+        count = plain_symbol(a["count"])
+        if count is not None and count not in self.symbols:
+            self.symbols[count] = index
+
+    def grow(self, op: Op) -> None:
+        e, size = self.e, op.attributes["size"]
+        self.check_size(size)
+        pair = e.gep(I64, V(PTR, "%context"), e.const(I64, CHUNKS + 2 * op.attributes["chunk"]))
+        self.e.module.declare("sdx_grow", "i32", "ptr, i64")
+        code = e.call(I32, "sdx_grow", pair, self.dim(size))
+        assert code is not None
+        self.fail_if(e.icmp("ne", code, e.const(I32, 0)), STATUS_CODES["memory"], 0, self.dim(size))
+
+    def view(self, op: Op) -> None:
+        e = self.e
+        self.put(op, e.gep(I8, self.values[op.operands[0]], self.dim(op.attributes["offset"])))
 
     # -- ops
 
@@ -301,6 +403,11 @@ _TABLE: dict[str, Callable[[_Program, Op], None]] = {
     "loop.require": _Program.require,
     "loop.copy": _Program.copy,
     "loop.launch": _Program.launch,
+    "loop.branch": _Program.branch,
+    "loop.repeat": _Program.repeat,
+    "loop.next": _Program.next,
+    "loop.grow": _Program.grow,
+    "loop.view": _Program.view,
     "loop.return": _Program.return_,
 }
 

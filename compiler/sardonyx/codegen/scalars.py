@@ -7,6 +7,7 @@ or more.  Comparisons look at the element type, so uint64 is never compared as s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+
 from sardonyx.codegen.emitter import Emitter, LType, V, ltype
 from sardonyx.codegen.math import MATH
 from sardonyx_runtime import dtypes

@@ -25,7 +25,7 @@ from sardonyx.codegen.pool import pool_text
 
 __all__ = ["CHUNKS", "EXPORTS", "STATUS", "THREADS", "WEIGHTS", "context_words", "support_text"]
 
-EXPORTS = ("sdx_reserve", "sdx_allocate", "sdx_launch", "sdx_gate")  # what the other modules use
+EXPORTS = ("sdx_reserve", "sdx_grow", "sdx_allocate", "sdx_launch", "sdx_gate")  # what the other modules use
 
 WEIGHTS, THREADS, STATUS, CHUNKS = 0, 1, 2, 8
 
@@ -61,6 +61,41 @@ none:
   ret i32 1
 made:
   store i64 %size, ptr %capacity.at
+  br label %done
+done:
+  ret i32 0
+}
+"""
+
+_CONTEXT += """
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+; Makes a chunk at least `size` bytes long and keeps what it holds; twice as long as before, so that
+; growing element by element costs little.
+define i32 @sdx_grow(ptr %pair, i64 %size) nounwind {
+entry:
+  %capacity.at = getelementptr i64, ptr %pair, i64 1
+  %capacity = load i64, ptr %capacity.at
+  %enough = icmp sge i64 %capacity, %size
+  br i1 %enough, label %done, label %grow
+grow:
+  %old = load ptr, ptr %pair
+  %twice = shl i64 %capacity, 1
+  %more = icmp sgt i64 %twice, %size
+  %wanted = select i1 %more, i64 %twice, i64 %size
+  %fresh.at = alloca ptr
+  %padded = add i64 %wanted, 128
+  %code = call i32 @posix_memalign(ptr %fresh.at, i64 64, i64 %padded)
+  %failed = icmp ne i32 %code, 0
+  br i1 %failed, label %none, label %made
+none:
+  ret i32 1
+made:
+  %fresh = load ptr, ptr %fresh.at
+  call void @llvm.memcpy.p0.p0.i64(ptr %fresh, ptr %old, i64 %capacity, i1 false)
+  call void @free(ptr %old)
+  store ptr %fresh, ptr %pair
+  store i64 %wanted, ptr %capacity.at
   br label %done
 done:
   ret i32 0

@@ -5,6 +5,7 @@ Importing the package declares every core op.
 
 from sardonyx.core import (
     contraction,
+    control,
     elementwise,
     indexing,
     movement,
@@ -12,4 +13,4 @@ from sardonyx.core import (
     reduction,
 )
 
-__all__ = ["contraction", "elementwise", "indexing", "movement", "program", "reduction"]
+__all__ = ["contraction", "control", "elementwise", "indexing", "movement", "program", "reduction"]

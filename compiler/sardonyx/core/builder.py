@@ -7,7 +7,9 @@ arithmetic on dims (the tail of every ``Shape``) gives a ``core.dims`` op, so th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -58,9 +60,27 @@ class Builder:
         self.opset = opset
         self.location = location
         self.outputs = 1  # how many outputs of the node at hand are wanted
-        self._fresh = 0
+        self._fresh = itertools.count(1)
         self._bound: dict[tuple[Value, int], tuple[DimLike, ...]] = {}
         self._constants: dict[tuple[str, str], Value] = {}
+        self._folds_all = False
+
+    @contextmanager
+    def folding(self) -> Iterator[None]:
+        """Fold what is constant whatever its size: for tables, and for weights that are brought into another form."""
+        before, self._folds_all = self._folds_all, True
+        try:
+            yield
+        finally:
+            self._folds_all = before
+
+    def child(self, block: Block) -> Builder:
+        """A builder for a body of control flow in this block: it sees all that is defined so far."""
+        inner = Builder(block, opset=self.opset, location=self.location)
+        inner._fresh = self._fresh
+        inner._bound = dict(self._bound)
+        inner._constants = dict(self._constants)
+        return inner
 
     def __getattr__(self, kind: str) -> Callable[..., Value]:
         if lookup(f"core.{kind.rstrip('_')}") is None:
@@ -89,6 +109,24 @@ class Builder:
             return folded
         return self.emit(name, operands, [type_], attributes).result
 
+    def several(self, name: str, *operands: Value, **attributes: Any) -> tuple[Value, ...]:
+        """The results of a core op with more than one; folded where all operands are small constants."""
+        decl = lookup(name)
+        assert decl is not None and decl.evaluate is not None, name
+        try:
+            types = decl.result_types([o.type for o in operands], attributes)
+        except (TypeRuleError, DimError) as error:
+            raise CompileError(
+                str(error), location=self.location, operands=[(o.name, o.type) for o in operands]
+            ) from error
+        arrays = [constant_of(o) for o in operands]
+        static = all(isinstance(t, TensorType) and t.is_static for t in types)
+        known = static and all(a is not None and a.nbytes <= _FOLD_BYTES for a in arrays)
+        if known and not any(isinstance(a, Dim) for a in attributes.values()):
+            values = decl.evaluate(attributes, *arrays)
+            return tuple(self.constant(v, t.dtype) for v, t in zip(values, types, strict=True))  # type: ignore[attr-defined]
+        return tuple(self.emit(name, operands, types, attributes).results)
+
     def emit(self, name: str, operands: Sequence[Value], types: Sequence[Any], attributes: dict[str, Any]) -> Op:
         """Append an op as it is."""
         return self.block.append(Op(name, operands, types, attributes, location=self.location))
@@ -101,10 +139,12 @@ class Builder:
             return None
         size = int(np.prod(type_.shape, dtype=np.int64)) * type_.dtype.itemsize  # type: ignore[arg-type]
         spread = decl.name == "core.broadcast"
-        if size > (_SPREAD_BYTES if spread else max(_FOLD_BYTES, sum(a.nbytes for a in arrays if a is not None))):
+        if not self._folds_all and size > (_SPREAD_BYTES if spread else max(_FOLD_BYTES, sum(a.nbytes for a in arrays if a is not None))):
             return None
-        if Trait.CAN_FAULT in decl.traits and type_.dtype.is_integer and (arrays[-1] == 0).any():  # type: ignore[union-attr]
+        if decl.name in _DIVISIONS and type_.dtype.is_integer and (arrays[-1] == 0).any():  # type: ignore[union-attr]
             return None  # the fault belongs to the run
+        if decl.fault is not None and decl.fault(attributes, *arrays):
+            return None
         return self.constant(decl.evaluate(attributes, *arrays), type_.dtype)
 
     def _symbolic(
@@ -170,8 +210,7 @@ class Builder:
 
     def fresh_symbol(self, stem: str) -> str:
         """A symbol name no other dim has."""
-        self._fresh += 1
-        return f"{stem}.{self.location.names}.{self._fresh}"
+        return f"{stem}.{self.location.names}.{next(self._fresh)}"
 
     def require(self, relation: str, left: Any, right: Any, message: str) -> None:
         """Have a relation between dims checked at run time; at once where both are known."""
@@ -243,4 +282,5 @@ class Builder:
         return result
 
 
+_DIVISIONS = frozenset({"core.div", "core.rem", "core.mod"})
 _UNCHANGED = frozenset({"core.convert", "core.broadcast", "core.reshape", "core.bitcast", "core.assume"})

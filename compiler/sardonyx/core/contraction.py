@@ -41,7 +41,7 @@ def _contract(attributes: Mapping[str, Any], x: Array, y: Array) -> Array:
         if source.is_float:
             inner = np.float64
             return rounding.to_float(np.matmul(x.astype(inner), y.astype(inner)), dtype.numpy)
-        return np.matmul(x.astype(dtype.numpy), y.astype(dtype.numpy))
+        return np.asarray(np.matmul(x.astype(dtype.numpy), y.astype(dtype.numpy)))
 
 
 declare(
@@ -143,7 +143,7 @@ def _convolve(attributes: Mapping[str, Any], x: Array, w: Array) -> Array:
             product = np.einsum("...gc,gfc->...gf", grouped, weight.reshape(group, -1, w.shape[1]))
             result = product if result is None else result + product
         flat = result.reshape(*result.shape[:-2], w.shape[0])
-        return rounding.to_float(flat, dtype.numpy) if source.is_float else flat.astype(dtype.numpy)
+        return rounding.to_float(flat, dtype.numpy) if source.is_float else np.asarray(flat, dtype.numpy)
 
 
 declare(
@@ -183,7 +183,7 @@ def _window(attributes: Mapping[str, Any], x: Array) -> Array:
         if kind == "sum":
             return np.asarray(stacked.sum(0, dtype=x.dtype))
         wide = stacked.astype(np.float32) if dtype.is_float and dtype.bits == 16 else stacked
-        return (wide.max(0) if kind == "max" else wide.min(0)).astype(x.dtype)
+        return np.asarray(wide.max(0) if kind == "max" else wide.min(0)).astype(x.dtype)
 
 
 def _window_arg(attributes: Mapping[str, Any], x: Array) -> Array:

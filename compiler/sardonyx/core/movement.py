@@ -203,25 +203,51 @@ declare(
 )
 
 
+PAD_MODES = ("constant", "reflect", "edge", "wrap")
+
+
 def _pad_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
-    x, value = tensors(types, "pad")
-    one_dtype([x, value], "pad")
+    kinds = tensors(types, "pad")
+    one_dtype(kinds, "pad")
+    x, mode = kinds[0], attributes.get("mode", "constant")
     low, high = tuple(attributes["low"]), tuple(attributes["high"])
-    if not len(low) == len(high) == x.rank or value.rank:
+    if mode not in PAD_MODES or (len(kinds) == 2) != (mode == "constant"):
+        raise TypeRuleError(f"pad: mode {mode!r} with {len(kinds)} operands; the modes are {', '.join(PAD_MODES)}")
+    if not len(low) == len(high) == x.rank or any(v.rank for v in kinds[1:]):
         raise TypeRuleError(f"pad: {x.describe()} needs one low and high pad per axis and a rank-0 value")
     return [TensorType(x.dtype, tuple(a + d + b for a, d, b in zip(low, x.shape, high, strict=True)))]
 
 
+def _pad(attributes: Mapping[str, Any], x: Array, *value: Array) -> Array:
+    """Every mode maps an index along an axis to one of the operand; the constant mode leaves some out."""
+    mode = attributes.get("mode", "constant")
+    low, high = attributes["low"], attributes["high"]
+    if mode == "constant":
+        result = np.full([a + d + b for a, d, b in zip(low, x.shape, high, strict=True)], value[0][()], x.dtype)
+        result[tuple(slice(a, a + d) for a, d in zip(low, x.shape, strict=True))] = x
+        return result
+    for axis, (before, size, after) in enumerate(zip(low, x.shape, high, strict=True)):
+        if before or after:
+            place = np.arange(-before, size + after)
+            if mode == "wrap":
+                place %= size
+            elif mode == "reflect":
+                place = np.minimum(np.abs(place), 2 * (size - 1) - np.abs(place))
+            x = np.take(x, np.clip(place, 0, size - 1), axis)
+    return x
+
+
 declare(
     "core.pad",
-    "x value",
-    "low high",
+    "x value?",
+    "low high mode?",
     infer=_pad_rule,
-    evaluate=lambda attributes, x, value: np.pad(
-        x, list(zip(attributes["low"], attributes["high"], strict=True)), constant_values=value[()]
-    ),
+    evaluate=_pad,
     traits=[E, M],
-    doc="`low` elements of `value` before and `high` after each axis; pads are not negative (slice crops)",
+    doc=(
+        "`low` elements before and `high` after each axis (none negative: slice crops): `value`, or what `mode` "
+        "says: the nearest element (edge), those mirrored at it (reflect), those of the other end (wrap)"
+    ),
 )
 
 

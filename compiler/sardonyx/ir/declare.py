@@ -56,6 +56,7 @@ class OpDecl:
     regions: int = 0
     doc: str = ""
     symbolic: Evaluate | None = None  # the meaning on arrays of dims, for integer shape arithmetic
+    fault: Evaluate | None = None  # (attributes, *arrays) -> what is wrong with them, empty if nothing
     _arity: tuple[int, float] = field(default=(0, 0), repr=False)
 
     def __post_init__(self) -> None:
@@ -110,6 +111,7 @@ def declare(
     traits: Sequence[str] = (),
     regions: int = 0,
     doc: str = "",
+    fault: Evaluate | None = None,
 ) -> OpDecl:
     """Register an operation; operands and attributes are written as one string of names each."""
     if name in _DECLARATIONS:
@@ -124,6 +126,7 @@ def declare(
         regions,
         doc,
         symbolic,
+        fault,
     )
     _DECLARATIONS[name] = decl
     return decl

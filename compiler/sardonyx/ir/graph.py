@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import unquote
 
 from sardonyx.ir.types import Type
@@ -264,3 +264,27 @@ def walk(root: Module | Function | Block | Op) -> Iterator[Op]:
         yield root
         for region in root.regions:
             yield from walk(region)
+
+
+def blocks(function: Function) -> list[Block]:
+    """The function's body and the bodies of its control flow, outer before inner; not what is fused."""
+    found = [function.body]
+    for block in found:  # grows while it is read
+        for op in block.ops:
+            if op.name != "core.fused":
+                found.extend(op.regions)
+    return found
+
+
+class HasBody(Protocol):
+    """What a pass over one block is given: a function, or a region by itself."""
+
+    @property
+    def body(self) -> Block: ...
+
+
+@dataclass(frozen=True)
+class Region:
+    """A block of control flow, to be worked on as a function's body is."""
+
+    body: Block

@@ -10,6 +10,7 @@ tile, so that the panel stays in the cache.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sardonyx.ir.graph import Block, Location, Op, Value
+from sardonyx.ir.types import Shape
 from sardonyx.kernels.epilogue import Epilogue
 from sardonyx.kernels.evaluator import Place, Source
 from sardonyx.kernels.kernel import Kernel, KernelBuilder, Scratch
@@ -54,14 +56,20 @@ def row_block(rows: DimLike, panels: DimLike, batch: DimLike, tile: Tile) -> int
     return min(most, max(4 * tile.rows, -(-block // tile.rows) * tile.rows))
 
 
-def constant_matrices(view: View, shape: tuple[DimLike, ...], array: NDArray[np.generic]) -> NDArray[np.generic]:
+def constant_matrices(view: View, shape: Shape, array: NDArray[np.generic]) -> NDArray[np.generic]:
     """The elements of a view of a constant, axes along which it only repeats cut to 1."""
-    sizes = [1 if s == 0 else d for d, s in zip(shape, view.strides, strict=True)]
+    sizes = [1 if s == 0 else static(d) for d, s in zip(shape, view.strides, strict=True)]
     flat = np.ascontiguousarray(array).reshape(-1)
-    strides = [int(s) * flat.itemsize for s in view.strides]  # type: ignore[call-overload]
-    if not all(isinstance(d, int) for d in sizes) or 0 in sizes:
-        return np.zeros([int(d) for d in sizes], flat.dtype)  # type: ignore[call-overload]
-    return np.lib.stride_tricks.as_strided(flat[int(view.offset) :], sizes, strides, writeable=False)  # type: ignore[call-overload]
+    if 0 in sizes:
+        return np.zeros(sizes, flat.dtype)
+    strides = [static(s) * flat.itemsize for s in view.strides]
+    return np.lib.stride_tricks.as_strided(flat[static(view.offset) :], sizes, strides, writeable=False)
+
+
+def static(dim: DimLike) -> int:
+    """A dim that is known."""
+    assert isinstance(dim, int)
+    return dim
 
 
 def contract_kernels(region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> list[Kernel]:
@@ -131,8 +139,8 @@ class _Contract:
         shape = self.op.operands[1].type.shape
         matrices = constant_matrices(view, shape, array)
         lead = matrices.shape[:-2]
-        full = np.broadcast_to(matrices, (*lead, self.depth, self.columns))  # type: ignore[arg-type]
-        dense = pack_constant(full.reshape(-1, *full.shape[-2:]), self.tile, self.dtype)
+        full = np.broadcast_to(matrices, (*lead, static(self.depth), static(self.columns)))
+        dense = pack_constant(full.reshape(math.prod(lead), *full.shape[-2:]), self.tile, self.dtype)
         one = panel_elements(1, self.depth, self.columns, self.tile)
         steps = [0 if n == 1 else product(lead[i + 1 :]) * one for i, n in enumerate(lead)]
         return _Weights(lambda kernel: kernel.constant(dense, "panels"), None, tuple(steps), [])

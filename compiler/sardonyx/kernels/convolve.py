@@ -12,6 +12,7 @@ The range counts (image, group, block of pixels, panel of filters).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -155,7 +156,7 @@ class _Convolve:
         out = kernel.buffer(self.results[0], name="out")
         accumulators = tile.rows * tile.vectors
         self.epilogue = Epilogue(kernel, self.region, sources, self.form.result, out, tile.lanes, accumulators)
-        self.taps = int(product(g.kernel))  # type: ignore[call-overload]
+        self.taps = math.prod(g.kernel)
         self.lanes = 1 << (tile.rows - 1).bit_length()  # pointers of a tile in one vector
         self.pixels: DimLike = product(g.outputs)
         panels: DimLike = self.cut.count if self.cut else ceildiv(self.filters, tile.lanes * tile.vectors)
@@ -243,7 +244,7 @@ class _Convolve:
                 chosen = address if inside is None else b.scalar_op("select", inside, address, nowhere)
                 b.store(chosen, self.table, slot)
                 return
-            inner = int(product(g.kernel[axis + 1 :])) * lanes  # type: ignore[call-overload]
+            inner = math.prod(g.kernel[axis + 1 :]) * lanes
             with b.loop(0, g.kernel[axis]) as k:
                 moved = b.imul(k.index, g.dilations[axis])
                 place = b.scalar_op("add", starts[axis], spread(moved))

@@ -9,6 +9,7 @@ The range counts the rows of the result (all spatial axes but the last, and imag
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -68,7 +69,8 @@ class _Depthwise:
             return most
         if self.width <= most:
             return max(1, self.width)
-        return min(range(most, most // 2, -1), key=lambda t: -(-int(self.width) // t) * (t + 2))  # type: ignore[call-overload]
+        width = self.width
+        return min(range(most, most // 2, -1), key=lambda t: -(-width // t) * (t + 2))
 
     def _packed_weights(self) -> Dense:
         """Weights as (taps, channels), channels padded to whole vectors."""
@@ -101,7 +103,7 @@ class _Depthwise:
             n_rows = kernel.parameter(rows, "rows")
             image, row = (unit.index, 0) if rows == 1 else (b.idiv(unit.index, n_rows), b.imod(unit.index, n_rows))
             self._row(image, row)
-        taps = int(product(g.kernel))  # type: ignore[call-overload]
+        taps = math.prod(g.kernel)
         return kernel.finish(images * rows, images * product(g.outputs) * self.channels * taps)
 
     def _row(self, image: Index, row: Index) -> None:

@@ -123,15 +123,15 @@ class Epilogue:
             return
         for i, total in enumerate(sums):
             b.store(total, self.buffer, i * lanes)
-        with b.loop(0, len(rows), at_least_once=True) as r:
-            row = b.iadd(rows[0], r.index)
+        with b.loop(0, len(rows), at_least_once=True) as down:
+            row = b.iadd(rows[0], down.index)
             if last is not None:
                 row = b.imin(row, last)
             address = self.row_address(batch, row)
-            with b.loop(0, vectors, at_least_once=True) as j:
+            with b.loop(0, vectors, at_least_once=True) as along:
                 self.evaluator.forget()
-                place = b.iadd(column, b.imul(j.index, lanes))
-                index = b.iadd(b.imul(r.index, vectors * lanes), b.imul(j.index, lanes))
+                place = b.iadd(column, b.imul(along.index, lanes))
+                index = b.iadd(b.imul(down.index, vectors * lanes), b.imul(along.index, lanes))
                 total = b.load(self.buffer, index, lanes)
                 needed = any(m is not None for m in masks)
                 mask_ = b.mask(b.imax(b.isub(end, place), 0), lanes) if needed else None

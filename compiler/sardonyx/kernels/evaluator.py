@@ -25,7 +25,7 @@ from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import Dim, DimLike, product
 from sardonyx_runtime.dtypes import DType
 
-__all__ = ["Evaluator", "Source", "compute_type"]
+__all__ = ["Evaluator", "Source", "checked_index", "compute_type"]
 
 Place = tuple[LaneIndex, ...]
 
@@ -411,68 +411,139 @@ def _all(e: Evaluator, conditions: Sequence[Value]) -> Value:
 
 
 def _pad(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
-    x, fill = op.operands
-    inner, scalar, vector = [], [], []
-    for index, low, high, size in zip(place, op.attributes["low"], op.attributes["high"], x.type.shape, strict=True):
+    """Inside of the operand an index is moved, and lanes stay neighbours; outside of it the mode says what is read."""
+    x, *fill = op.operands
+    mode = op.attributes.get("mode", "constant")
+    inner, scalar, vector = list(place), [], []
+    spread: dict[int, LaneIndex] = {}  # axes along which lanes may lie on both sides of an end
+    for axis, (low, high, size) in enumerate(zip(op.attributes["low"], op.attributes["high"], x.type.shape, strict=True)):
         if low == 0 and high == 0:
-            inner.append(index)
             continue
-        moved = lane_index.add(e.b, index, uniform(e.b.isub(0, e.kernel.dim(low))), e.lanes)
-        inner.append(moved)
-        tests = [lane_index.compare(e.b, "ge", moved, 0, e.lanes)] if low != 0 else []
-        tests += [lane_index.compare(e.b, "lt", moved, e.kernel.dim(size), e.lanes)] if high != 0 else []
-        (scalar if moved.is_uniform else vector).extend(tests)
+        moved = lane_index.add(e.b, place[axis], uniform(e.b.isub(0, e.kernel.dim(low))), e.lanes)
+        inner[axis] = moved
+        if mode != "constant" and moved.is_uniform:
+            inner[axis] = lane_index.around(e.b, mode, moved, e.kernel.dim(size), e.lanes)
+            continue
+        if not moved.is_uniform:
+            spread[axis] = moved
+        if mode == "constant":
+            tests = [lane_index.compare(e.b, "ge", moved, 0, e.lanes)] if low != 0 else []
+            tests += [lane_index.compare(e.b, "lt", moved, e.kernel.dim(size), e.lanes)] if high != 0 else []
+            (scalar if moved.is_uniform else vector).extend(tests)
 
-    def read() -> Value:
-        return e._get(x, tuple(inner), raw=raw)
+    def read(where: Sequence[LaneIndex] = tuple(inner)) -> Value:
+        return e._get(x, tuple(where), raw=raw)
+
+    def at_end() -> Value:
+        if mode == "constant":
+            return e.under(_all(e, vector), read, outside)
+        there = list(inner)
+        for axis, moved in spread.items():
+            there[axis] = lane_index.around(e.b, mode, moved, e.kernel.dim(x.type.shape[axis]), e.lanes)
+        return read(there)
 
     def outside() -> Value:
-        return e._get(fill, (), raw=raw)
+        return e._get(fill[0], (), raw=raw)
 
-    def within_vector() -> Value:
-        return e.under(_all(e, vector), read, outside) if vector else read()
+    def within() -> Value:
+        if not spread:
+            return read()
+        ends = [(moved, e.kernel.dim(x.type.shape[axis])) for axis, moved in spread.items()]
+        tests = [t for moved, size in ends for t in lane_index.all_within(e.b, moved, size, e.lanes)]
+        return e.under(_all(e, tests), read, at_end) if tests else at_end()
 
-    return e.under(_all(e, scalar), within_vector, outside) if scalar else within_vector()
+    return e.under(_all(e, scalar), within, outside) if scalar else within()
 
 
 def _concat(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
+    """Part after part; a vector that lies in one part whole is read without masks."""
     axis = op.attributes["axis"]
+    index = place[axis]
 
-    def part(number: int, start: DimLike) -> Value:
-        operand = op.operands[number]
-        index = lane_index.add(e.b, place[axis], uniform(e.b.isub(0, e.kernel.dim(start))), e.lanes)
-        inner = (*place[:axis], index, *place[axis + 1 :])
+    def read(number: int, start: DimLike) -> Value:
+        moved = lane_index.add(e.b, index, uniform(e.b.isub(0, e.kernel.dim(start))), e.lanes)
+        return e._get(op.operands[number], (*place[:axis], moved, *place[axis + 1 :]), raw=raw)
+
+    def part(number: int, start: DimLike, split: bool) -> Value:
+        """From this part on; ``split``: lanes may stand on both sides of an end."""
         if number == len(op.operands) - 1:
-            return e._get(operand, inner, raw=raw)
-        end = start + operand.type.shape[axis]
-        here = lane_index.compare(e.b, "lt", place[axis], e.kernel.dim(end), e.lanes)
-        return e.under(here, lambda: e._get(operand, inner, raw=raw), lambda: part(number + 1, end))
+            return read(number, start)
+        end = start + op.operands[number].type.shape[axis]
+        bound = e.kernel.dim(end)
 
-    return part(0, 0)
+        def rest() -> Value:
+            return part(number + 1, end, split)
+
+        if index.is_uniform or split:
+            return e.under(lane_index.compare(e.b, "lt", index, bound, e.lanes), lambda: read(number, start), rest)
+        below = e.b.icmp("le", e.b.iadd(index.base, (e.lanes - 1) * index.step + 1), bound)
+        above = e.b.icmp("ge", index.base, bound)
+        return e.under(
+            below,
+            lambda: read(number, start),
+            lambda: e.under(above, rest, lambda: part(number, start, True)),
+        )
+
+    return part(0, 0, split=index.places is not None or index.step < 0)
 
 
-def _gather(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
-    x, indices = op.operands
-    b, axis, count = e.b, op.attributes["axis"], op.operands[1].type.rank
-    extent = e.kernel.dim(x.type.shape[axis])
-    found = b.convert(e.at(indices, place[axis : axis + count]), dtypes.i64)
+def checked_index(e: Evaluator, op: Op, found: Value, extent: DimLike) -> tuple[LaneIndex, Value | None]:
+    """An index that was read, with negative ones counted from the end; a fault if it is out of range.
+
+    The condition says where it may be used; None where any index given here may.
+    """
+    b = e.b
+    found = b.convert(found, dtypes.i64)
     lanes = lanes_of(found)
-    size = b.splat(b.from_index(extent, dtypes.i64), lanes)
+    if op.attributes.get("trusted", False):
+        return (LaneIndex(b.to_index(found)) if lanes == 1 else LaneIndex(0, places=found)), None
+    size = b.splat(b.from_index(e.kernel.dim(extent), dtypes.i64), lanes)
     zero = b.const(0, dtypes.i64, lanes)
     moved = b.scalar_op("select", b.compare("lt", found, zero), b.scalar_op("add", found, size), found)
     good = b.scalar_op("and", b.compare("ge", moved, zero), b.compare("lt", moved, size), dtype=dtypes.boolean)
     e.fault(op, b.scalar_op("not", good, dtype=dtypes.boolean), found, FaultKind.INDEX_OUT_OF_RANGE)
     safe = b.scalar_op("select", good, moved, zero)
     index = LaneIndex(b.to_index(safe)) if lanes == 1 else LaneIndex(0, places=safe)
-    inner = (*place[:axis], index, *place[axis + count :])
+    return index, None if isinstance(extent, int) and extent > 0 else good
 
-    def read() -> Value:
+
+def _read_checked(e: Evaluator, x: Value, inner: Place, good: Sequence[Value | None], raw: bool) -> Value:
+    """An element at indices of which some hold only under a condition (an axis may be empty)."""
+    tests = [g for g in good if g is not None]
+    if not tests:
         return e._get(x, inner, raw=raw)
-
-    if isinstance(x.type.shape[axis], int) and x.type.shape[axis] > 0:
-        return read()
     fill = e.b.const(0, x.type.dtype if raw else compute_type(x.type.dtype))
-    return e.under(good, read, lambda: fill)
+    lanes = max(map(lanes_of, tests))
+    joint = e.b.splat(tests[0], lanes)
+    for test in tests[1:]:
+        joint = e.b.scalar_op("and", joint, e.b.splat(test, lanes), dtype=dtypes.boolean)
+    return e.under(joint, lambda: e._get(x, inner, raw=raw), lambda: fill)
+
+
+def _gather(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
+    x, indices = op.operands
+    axis, count = op.attributes["axis"], indices.type.rank
+    index, good = checked_index(e, op, e.at(indices, place[axis : axis + count]), x.type.shape[axis])
+    return _read_checked(e, x, (*place[:axis], index, *place[axis + count :]), [good], raw)
+
+
+def _gather_elements(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
+    x, indices = op.operands
+    axis = op.attributes["axis"]
+    index, good = checked_index(e, op, e.at(indices, place), x.type.shape[axis])
+    return _read_checked(e, x, (*place[:axis], index, *place[axis + 1 :]), [good], raw)
+
+
+def _gather_nd(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
+    x, indices = op.operands
+    batch, lead = op.attributes["batch_dims"], indices.type.rank - 1
+    depth: int = indices.type.shape[-1]
+    found = []
+    for i in range(depth):
+        read = e.at(indices, (*place[:lead], uniform(i)))
+        found.append(checked_index(e, op, read, x.type.shape[batch + i]))
+    inner = (*place[:batch], *(index for index, _ in found), *place[lead:])
+    return _read_checked(e, x, inner, [good for _, good in found], raw)
 
 
 Move = Callable[[Evaluator, Op, Place, bool], Value]
@@ -486,6 +557,8 @@ _MOVES: dict[str, Move] = {
     "pad": _pad,
     "concat": _concat,
     "gather": _gather,
+    "gather_elements": _gather_elements,
+    "gather_nd": _gather_nd,
 }
 
 _SPECIAL: dict[str, Callable[[Evaluator, Op, Place], Value]] = {

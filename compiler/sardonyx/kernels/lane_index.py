@@ -12,7 +12,7 @@ from sardonyx.ir.graph import Value
 from sardonyx.loop.builder import Index, LoopBuilder
 from sardonyx_runtime import dtypes
 
-__all__ = ["LaneIndex", "add", "as_vector", "compare", "divide", "multiply", "uniform"]
+__all__ = ["LaneIndex", "add", "all_within", "around", "as_vector", "compare", "divide", "multiply", "uniform"]
 
 
 @dataclass(frozen=True)
@@ -97,3 +97,28 @@ def compare(b: LoopBuilder, kind: str, x: LaneIndex, bound: Index, lanes: int) -
         return b.icmp(kind, x.base, bound)
     right = b.splat(b.from_index(bound, dtypes.i64), lanes)
     return b.compare(kind, as_vector(b, x, lanes), right)
+
+
+def all_within(b: LoopBuilder, x: LaneIndex, size: Index, lanes: int) -> list[Value]:
+    """Scalar conditions under which all lanes are within 0 to size; none where only lane by lane can tell."""
+    if x.places is not None:
+        return []
+    span = (lanes - 1) * x.step
+    first, last = (x.base, b.iadd(x.base, span)) if span >= 0 else (b.iadd(x.base, span), x.base)
+    return [b.icmp("ge", first, 0), b.icmp("lt", last, size)]
+
+
+def around(b: LoopBuilder, mode: str, x: LaneIndex, size: Index, lanes: int) -> LaneIndex:
+    """An index beyond the ends of an axis as one within: the nearest (edge), mirrored (reflect), modulo (wrap)."""
+    place = b.from_index(x.base, dtypes.i64) if x.is_uniform else as_vector(b, x, lanes)
+    count = 1 if x.is_uniform else lanes
+    extent = b.splat(b.from_index(size, dtypes.i64), count)
+    zero, one = b.const(0, dtypes.i64, count), b.const(1, dtypes.i64, count)
+    last = b.scalar_op("sub", extent, one)
+    if mode == "wrap":
+        place = b.scalar_op("mod", place, extent)
+    elif mode == "reflect":
+        place = b.scalar_op("abs", place)
+        place = b.scalar_op("min", place, b.scalar_op("sub", b.scalar_op("add", last, last), place))
+    place = b.scalar_op("max", b.scalar_op("min", place, last), zero)
+    return LaneIndex(b.to_index(place)) if count == 1 else LaneIndex(0, places=place)

@@ -15,7 +15,7 @@ from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Location, Value
 from sardonyx.kernels.evaluator import Evaluator, Place, Source
 from sardonyx.kernels.kernel import Kernel, KernelBuilder, Scratch
-from sardonyx.kernels.lane_index import LaneIndex, uniform
+from sardonyx.kernels.lane_index import LaneIndex
 from sardonyx.kernels.microkernel import Tile, widths
 from sardonyx.loop.builder import Index
 from sardonyx_runtime.dims import DimLike, ceildiv
@@ -34,7 +34,7 @@ def pack_constant(matrices: NDArray[np.generic], tile: Tile, dtype: DType) -> De
     start = 0
     for number in range(panels.count):
         width = (panels.vectors + (number < panels.wide)) * tile.lanes
-        parts.append(padded[:, :, start : start + width].reshape(batch, -1))
+        parts.append(padded[:, :, start : start + width].reshape(batch, depth * width))
         start += width
     return Dense(np.concatenate(parts, axis=1).reshape(-1), dtype)
 
@@ -111,8 +111,3 @@ def pack_kernel(
 
     units = product(batch) * count
     return kernel.finish(units, units * depth * tile.vectors * lanes)
-
-
-def batch_place(indices: list[Index]) -> list[LaneIndex]:
-    """Batch indices, the same in every lane."""
-    return [uniform(i) for i in indices]

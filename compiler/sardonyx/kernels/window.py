@@ -6,6 +6,7 @@ gives every reduction its identity there.  The range counts output pixels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from sardonyx.core.reduction import identity
@@ -72,7 +73,7 @@ class _Window:
 
             vector_loop(b, 0, kernel.dim(g.channels), self.lanes, 1, known_multiple(g.channels), body)
         images = self.x.type.shape[0]
-        taps = int(product(g.kernel))  # type: ignore[call-overload]
+        taps = math.prod(g.kernel)
         return kernel.finish(images * pixels, images * pixels * g.channels * taps)
 
     def _vector(

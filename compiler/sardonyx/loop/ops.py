@@ -86,6 +86,25 @@ declare("loop.weights", "", "offset dtype", doc="a place in the constant blob, i
 declare("loop.allocate", "", "size dtype", doc="memory of `size` bytes, not placed yet")
 declare("loop.place", "", "chunk offset dtype", doc="memory at an offset in bytes of an arena chunk")
 declare("loop.arena", "", "chunk size", traits=[Trait.EFFECT], doc="make an arena chunk at least `size` bytes long")
+declare(
+    "loop.branch",
+    "condition",
+    "symbols",
+    regions=2,
+    traits=[Trait.EFFECT],
+    doc="one of two regions by the first byte of a buffer; its `loop.next` gives the values of the symbols",
+)
+declare(
+    "loop.repeat",
+    "condition?",
+    "index trip symbols first results count conditional",
+    regions=1,
+    traits=[Trait.EFFECT],
+    doc="a region over and over; `loop.next` gives the next values of the symbols and the next condition",
+)
+declare("loop.next", "condition?", "values", traits=[Trait.TERMINATOR, Trait.EFFECT], doc="ends a region of control flow")
+declare("loop.grow", "", "chunk size", traits=[Trait.EFFECT], doc="make a chunk at least `size` bytes long and keep what it holds")
+declare("loop.view", "buffer", "offset", doc="the same memory from an offset in bytes on")
 declare("loop.write_dims", "buffer", "values dtype", traits=[Trait.EFFECT], doc="write dims into a buffer")
 declare(
     "loop.read_dims",

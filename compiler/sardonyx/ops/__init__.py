@@ -9,6 +9,7 @@ from sardonyx.ops import (
     bits,
     cast,
     comparison,
+    control_flow,
     layer_norm,
     convolution,
     matmul,
@@ -16,6 +17,7 @@ from sardonyx.ops import (
     pooling,
     quantize,
     reduction,
+    resize,
     shape,
     transcendental,
 )
@@ -26,6 +28,7 @@ __all__ = [
     "bits",
     "cast",
     "comparison",
+    "control_flow",
     "layer_norm",
     "convolution",
     "matmul",
@@ -33,6 +36,7 @@ __all__ = [
     "pooling",
     "quantize",
     "reduction",
+    "resize",
     "shape",
     "transcendental",
 ]

@@ -139,7 +139,7 @@ def _with_kernel(b: Builder, w: Value, kernel_shape: tuple[int, ...] | None) -> 
     """The weights under the extents that ``kernel_shape`` tells; they may not contradict it."""
     have = w.type.shape[2:]
     if kernel_shape is None:
-        kernel_shape = tuple(have)  # type: ignore[assignment]
+        kernel_shape = tuple(have)
     assert kernel_shape is not None
     if len(kernel_shape) != len(have):
         raise CompileError(f"kernel_shape {list(kernel_shape)} does not fit the weights {w.type.describe()}")

@@ -131,8 +131,9 @@ def average_pool(
         sizes: list[DimLike] = list(last.type.shape[1:-1])
         around = window.pads
         if count_include_pad:
-            sizes = [d + given[i] + given[i + spatial] for i, d in enumerate(sizes)]
-            around = tuple(p - g for p, g in zip(window.pads, given, strict=True))
+            counted = [minimum(p, g) for p, g in zip(window.pads, given, strict=True)]
+            sizes = [d + counted[i] + counted[i + spatial] for i, d in enumerate(sizes)]
+            around = tuple(p - c for p, c in zip(window.pads, counted, strict=True))
         ones = b.broadcast_to(one, (1, *sizes, 1))
         count = b.broadcast_to(_static_counts(b, ones, window, around), total.type.shape)
     return channels_first(b, b.div(total, count))
@@ -145,7 +146,7 @@ def _static_counts(b: Builder, ones: Value, window: Window, pads: tuple[DimLike,
         return counts
     result: Any = 1
     for i, size in enumerate(ones.type.shape[1:-1]):
-        line = _counts_along(size, window, i, pads)  # type: ignore[arg-type]
+        line = _counts_along(size, window, i, pads)
         result = result * line.reshape([-1 if a == i + 1 else 1 for a in range(ones.type.rank)])
     return b.constant(result.astype(ones.type.dtype.numpy), ones.type.dtype)
 

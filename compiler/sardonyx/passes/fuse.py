@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sardonyx.ir.declare import Trait, has_trait
-from sardonyx.ir.graph import Block, Function, Module, Op, Value
+from sardonyx.ir.graph import Block, HasBody, Module, Op, Region, Value, blocks
 from sardonyx.passes.collapse import collapse_region
 from sardonyx.passes.fuse_contraction import contraction_groups
 from sardonyx.passes.fuse_rows import rows_groups
 from sardonyx.passes.order import sort_block
+from sardonyx.passes.simplify import remove_unused
 
 __all__ = ["VIEWS", "Fuse", "make_group"]
 
@@ -25,7 +26,7 @@ _HEAVY = frozenset(
     ).split()
 )
 VIEWS = frozenset({"core.reshape", "core.assume"})  # on their own they name the same memory anew
-_OUTSIDE = frozenset({"core.require", "core.bind_dims", "core.return", "core.constant"})
+_OUTSIDE = frozenset({"core.require", "core.bind_dims", "core.return", "core.yield", "core.bind_result", "core.if", "core.loop", "core.constant"})
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,9 @@ class Fuse:
 
     def run(self, module: Module) -> bool:
         for function in module.functions.values():
-            _Fuser(function, self.max).run()
+            for block in blocks(function):
+                remove_unused(block)
+                _Fuser(Region(block), self.max).run()
         return True
 
 
@@ -51,7 +54,7 @@ def is_scalar_constant(value: Value) -> bool:
 
 
 class _Fuser:
-    def __init__(self, function: Function, most: int) -> None:
+    def __init__(self, function: HasBody, most: int) -> None:
         self.function = function
         self.most = most
         self.group_of: dict[Op, list[Op]] = {}
@@ -95,7 +98,7 @@ class _Fuser:
                 producer = operand.op
                 if producer is None or producer in self.group_of or producer.name in _OUTSIDE | _FREE:
                     continue
-                if not self._fusible(producer):
+                if not self._fusible(producer) or producer.block is not op.block:
                     continue
                 if any(self.group_of.get(u) is not group for u in operand.uses):
                     continue

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from sardonyx.core.builder import Builder
 from sardonyx.ir.declare import Trait, has_trait
-from sardonyx.ir.graph import Block, Function, Op, Value
+from sardonyx.ir.graph import Block, HasBody, Op, Value
 from sardonyx.ir.types import Shape, TensorType
 from sardonyx.kernels.epilogue import output_strides
 from sardonyx.kernels.evaluator import reshape_groups
@@ -27,7 +27,7 @@ _MOST = 32  # ops of an epilogue
 _VIEWS = frozenset({"core.transpose", "core.broadcast", "core.assume", "core.slice", "core.reshape"})
 
 
-def contraction_groups(function: Function) -> list[list[Op]]:
+def contraction_groups(function: HasBody) -> list[list[Op]]:
     """One list of ops (in program order) per product; rewrites the function so that they fit."""
     body = function.body
     _split_scalars(body)
@@ -215,9 +215,24 @@ def _own_views(body: Block, op: Op) -> None:
     """Movement in front of a product gets no other users: what others use as well is copied."""
     operands = []
     for operand in op.operands:
-        root = view_of(operand).root
+        root = _root(operand)
         operands.append(operand if _immediate(root) else _copy_path(body, operand, root, op))
     op.set_operands(operands)
+
+
+def _root(operand: Value) -> Value:
+    """The tensor whose memory an operand is a view of: a result of a product in its form at most."""
+
+    def stands(value: Value) -> bool:
+        op = value.op
+        return op is not None and op.name == "core.reshape" and _form_of(op.operands[0]) is op
+
+    return view_of(operand, stands).root
+
+
+def _form_of(value: Value) -> Op | None:
+    """The form of a product's result; None for other values."""
+    return _form(value.op) if value.op is not None and value.op.name in PRODUCTS else None
 
 
 def _immediate(value: Value) -> bool:
@@ -243,7 +258,7 @@ def _absorbed(op: Op) -> set[Op]:
     """The movement in front of both operands that the kernel reads through."""
     found: set[Op] = set()
     for operand in op.operands:
-        root = view_of(operand).root
+        root = _root(operand)
         if _immediate(root):
             continue
         while operand is not root:
@@ -310,7 +325,7 @@ def _pull(body: Block, members: set[Op], taken: set[Op]) -> None:
         op = pending.pop()
         for operand in op.operands:
             producer = operand.op
-            if producer is None or producer in members or producer in taken:
+            if producer is None or producer in members or producer in taken or producer.block is not body:
                 continue
             if producer.name == "core.broadcast":
                 if len(operand.uses) > 1:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from sardonyx.ir.declare import Trait, has_trait
-from sardonyx.ir.graph import Function, Op, Value
+from sardonyx.ir.graph import HasBody, Op, Value
 from sardonyx.ir.types import Shape, TensorType
 
 __all__ = ["rows_groups"]
@@ -18,7 +18,7 @@ __all__ = ["rows_groups"]
 _MOST = 64
 
 
-def rows_groups(function: Function, grouped: Mapping[Op, object]) -> list[list[Op]]:
+def rows_groups(function: HasBody, grouped: Mapping[Op, object]) -> list[list[Op]]:
     """One list of ops (in program order) per group; ops already in ``grouped`` are left alone."""
     taken: set[Op] = set(grouped)
     groups = []
@@ -72,7 +72,7 @@ def _pull(members: set[Op], taken: set[Op], fusible: Callable[[Op], bool] | None
         op = pending.pop()
         for operand in op.operands:
             producer = operand.op
-            if producer is None or producer in members or producer in taken:
+            if producer is None or producer in members or producer in taken or producer.block is not op.block:
                 continue
             if not (has_trait(producer, Trait.ELEMENTWISE) or has_trait(producer, Trait.MOVEMENT)):
                 continue

@@ -16,7 +16,7 @@ import numpy as np
 from sardonyx.core.builder import Builder
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.declare import Trait, has_trait
-from sardonyx.ir.graph import Block, Module, Op, Value
+from sardonyx.ir.graph import Block, Module, Op, Value, blocks
 from sardonyx.ir.types import Shape
 
 __all__ = ["Layout"]
@@ -34,7 +34,8 @@ class Layout:
     def run(self, module: Module) -> bool:
         changed = False
         for function in module.functions.values():
-            changed |= _run(function.body)
+            for block in blocks(function):
+                changed |= _run(block)
         return changed
 
 

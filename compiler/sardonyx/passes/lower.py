@@ -8,7 +8,7 @@ have no function of ours: a body needs the operands' types, which are known only
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,8 @@ from sardonyx.ir.types import NoneType, TensorType
 from sardonyx.ops import registry
 
 __all__ = ["LowerToCore", "is_supported"]
+
+Body = Callable[[Builder, Sequence[Value]], list[Value]]
 
 _DEEPEST = 64  # calls within calls
 
@@ -87,11 +89,29 @@ class _Lowering:
             operands = [values.get(o) for o in op.operands]
             named = [(o.name, v.type) for o, v in zip(op.operands, operands, strict=True) if v is not None]
             try:
-                results = self.node(op, operands, attributes)
+                results = self.node(op, operands, attributes, values)
             except CompileError as error:
                 raise at_node(error, location, named) from error
             self.name_results(op, results, values)
         return []
+
+    def body(self, region: Block, values: dict[Value, Value], scope: Mapping[str, Any]) -> Body:
+        """A subgraph as a function that lowers it with a builder, for given arguments; it may be called often."""
+        location = self.builder.location
+
+        def lower(builder: Builder, arguments: Sequence[Value]) -> list[Value]:
+            outer, self.builder = self.builder, builder
+            try:
+                inner = {**values, **dict(zip(region.arguments, arguments, strict=True))}
+                results = self.block(region, inner, scope, location)
+            finally:
+                self.builder = outer
+            missing = [i for i, r in enumerate(results) if r is None]
+            if missing:
+                raise CompileError(f"output {missing[0]} of a subgraph is never computed")
+            return [r for r in results if r is not None]
+
+        return lower
 
     def name_results(self, op: Op, results: Sequence[Value | None], values: dict[Value, Value]) -> None:
         for result, value in zip(op.results, results, strict=False):
@@ -103,7 +123,9 @@ class _Lowering:
         if missing:
             raise CompileError(f"the output {missing[0]!r} is not supported")
 
-    def node(self, op: Op, operands: list[Value | None], scope: Mapping[str, Any]) -> Sequence[Value | None]:
+    def node(
+        self, op: Op, operands: list[Value | None], scope: Mapping[str, Any], values: dict[Value, Value]
+    ) -> Sequence[Value | None]:
         if op.name == "core.constant":
             return [self.builder.constant(op.attributes["value"])]
         attributes = _bind({k: v for k, v in op.attributes.items() if not k.startswith("sdx.")}, scope)
@@ -121,7 +143,7 @@ class _Lowering:
         if entry is None:
             return self.body_of(op, operands, attributes, opset)
         if op.regions:
-            raise CompileError(f"{op_type} with subgraphs is not supported")
+            attributes["bodies"] = [self.body(region, values, scope) for region in op.regions]
         self.builder.opset = opset
         self.builder.outputs = len([r for r in op.results if r.name])
         result = entry.function(self.builder, *operands, **attributes)

@@ -9,7 +9,7 @@ from sardonyx.ir.graph import Block, Op, walk
 from sardonyx.ir.types import TensorType
 from sardonyx_runtime.dims import Dim, symbols_of
 
-__all__ = ["sort_block"]
+__all__ = ["bound_symbols", "sort_block"]
 
 
 def sort_block(block: Block) -> bool:
@@ -18,10 +18,13 @@ def sort_block(block: Block) -> bool:
     An op that mentions a symbol bound during the run depends on the op that binds it.
     """
     number = {op: i for i, op in enumerate(block.ops)}
-    binder = {s: op for op in block.ops if op.name == "core.bind_dims" for s in op.attributes["symbols"]}
+    binder = {s: op for op in block.ops for s in bound_symbols(op)}
+    last = [op for op in block.ops if op.name in _LAST]
     waits: dict[Op, int] = {}
     followers: dict[Op, list[Op]] = {op: [] for op in block.ops}
     for op in block.ops:
+        if op in last:
+            continue
         needed = {o.op for inner in walk(op) for o in inner.operands if o.op in number}
         if binder:
             needed |= {binder[s] for s in _symbols(op) if s in binder}
@@ -41,12 +44,24 @@ def sort_block(block: Block) -> bool:
             waits[follower] -= 1
             if not waits[follower]:
                 heapq.heappush(ready, number[follower])
-    if len(ordered) != len(old):
+    if len(ordered) != len(old) - len(last):
         raise ValueError("the groups depend on each other in a circle")
-    # The terminator stays last whatever its number.
+    ordered += last
     changed = ordered != old
     block.ops = ordered
     return changed
+
+
+_LAST = frozenset({"core.bind_result", "core.yield", "core.return"})
+
+
+def bound_symbols(op: Op) -> tuple[str, ...]:
+    """The symbols that are known only behind this op."""
+    if op.name == "core.bind_dims" or op.name == "core.if":
+        return tuple(op.attributes["symbols"])
+    if op.name == "core.loop":
+        return (*op.attributes["results"], *symbols_of(op.attributes["count"]))
+    return ()
 
 
 def _symbols(op: Op) -> Iterator[str]:

@@ -1,20 +1,21 @@
 """plan memory: gives every allocation a place in an arena chunk.
 
-An allocation lives from the op that writes it to the last op that reads it.  Where all sizes are
-constants, places are packed by offset (largest first, lowest free offset).  Sizes with symbols go to
-slots: allocations whose lives do not overlap share one, its size is the largest of theirs.  Sizes that
-depend on dims bound during the run stand in a chunk made when the last of them is bound.
+An allocation lives from the op that writes it to the last op that reads it; one that a loop uses but
+did not make lives to the loop's end.  Where all sizes are constants, places are packed by offset
+(largest first, lowest free offset).  Sizes with symbols go to slots: allocations whose lives do not
+overlap share one, its size is the largest of theirs.  Sizes that depend on dims bound during the run
+stand in a chunk made where the last of them is bound.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sardonyx.ir.graph import Op, Value
+from sardonyx.ir.graph import Block, Op, Value, walk
 from sardonyx.passes.program import Program
 from sardonyx_runtime.dims import DimLike, floordiv, maximum, symbols_of
 
-__all__ = ["MemoryPlan", "plan_memory"]
+__all__ = ["Allocation", "MemoryPlan", "plan_memory"]
 
 _ALIGN = 64
 
@@ -34,43 +35,128 @@ class Allocation:
 
 @dataclass
 class MemoryPlan:
-    """All allocations with their places, and what sharing saved."""
+    """All allocations with their places, and the size of each arena chunk (owned chunks: 0, they grow)."""
 
     allocations: list[Allocation] = field(default_factory=list)
     chunks: list[DimLike] = field(default_factory=list)
 
 
+@dataclass
+class _Binder:
+    """Where symbols become known: behind an op of a block, or (None) at the block's start."""
+
+    position: int
+    block: Block
+    op: Op | None
+
+
+class _Positions:
+    """A number for every op in the order of the text, and where each loop ends."""
+
+    def __init__(self, body: Block) -> None:
+        self.of: dict[Op, int] = {}
+        self.loop_of: dict[Block, Op] = {}
+        self.end: dict[Op, int] = {}
+        self.binders: dict[str, _Binder] = {}
+        self._count = 0
+        self._visit(body, None)
+
+    def _visit(self, block: Block, loop: Op | None) -> None:
+        if loop is not None:
+            self.loop_of[block] = loop
+        for op in block.ops:
+            position = self.of[op] = self._next()
+            if op.name == "loop.repeat":
+                at_start = _Binder(self._next(), op.regions[0], None)
+                self.binders.update(dict.fromkeys((op.attributes["index"], *op.attributes["symbols"]), at_start))
+            for region in op.regions:
+                self._visit(region, op if op.name == "loop.repeat" else loop)
+            self.end[op] = position = self._next() if op.regions else position
+            for name in _bound(op):
+                self.binders[name] = _Binder(position, block, op)
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count
+
+    def life(self, value: Value) -> tuple[int, int] | None:
+        """First and last position of use; a use in a loop that does not contain the allocation takes all of it."""
+        assert value.op is not None and value.op.block is not None
+        home = self._loops(value.op.block)
+        spans = []
+        for user in value.uses:
+            assert user.block is not None
+            foreign = [loop for loop in self._loops(user.block) if loop not in home]
+            outermost = foreign[-1] if foreign else user
+            spans.append((self.of[outermost], self.end[outermost]))
+        return (min(s for s, _ in spans), max(e for _, e in spans)) if spans else None
+
+    def _loops(self, block: Block) -> list[Op]:
+        """The loops around a block, innermost first."""
+        found: list[Op] = []
+        while block in self.loop_of:
+            loop = self.loop_of[block]
+            found.append(loop)
+            assert loop.block is not None
+            block = loop.block
+        return found
+
+
+def _bound(op: Op) -> tuple[str, ...]:
+    if op.name in ("loop.read_dims", "loop.branch"):
+        return tuple(op.attributes["symbols"])
+    if op.name == "loop.repeat":
+        return (*op.attributes["results"], *symbols_of(op.attributes["count"]))
+    return ()
+
+
 def plan_memory(program: Program) -> MemoryPlan:
     """Replace every ``loop.allocate`` by a ``loop.place``; add a ``loop.arena`` per chunk."""
     body = program.main.body
-    bound_at = _binding_positions(body.ops)
+    positions = _Positions(body)
     plan = MemoryPlan()
-    by_chunk: dict[int, list[Allocation]] = {}
-    for op in body.ops:
+    entry = _Binder(-1, body, None)
+    groups: dict[int, tuple[_Binder, list[Allocation]]] = {}
+    unused: list[Op] = []
+    for op in walk(body):
         if op.name != "loop.allocate":
             continue
-        positions = [i for i, user in enumerate(body.ops) if user in op.result.uses]
-        if not positions:
+        life = positions.life(op.result)
+        if life is None:
+            unused.append(op)
             continue
         size = _aligned(op.attributes["size"])
-        chunk = max((bound_at.get(s, -1) for s in symbols_of(size)), default=-1)
-        one = Allocation(op.result, size, positions[0], positions[-1], name=op.result.name)
-        by_chunk.setdefault(chunk, []).append(one)
-    arenas: dict[int, list[Op]] = {}
-    for number, position in enumerate(sorted(by_chunk)):
-        group = by_chunk[position]
+        known = [positions.binders[s] for s in symbols_of(size) if s in positions.binders]
+        binder = max(known, key=lambda one: one.position, default=entry)
+        one = Allocation(op.result, size, *life, name=op.result.name)
+        groups.setdefault(binder.position, (binder, []))[1].append(one)
+    for op in unused:
+        op.erase()
+    for number, position in enumerate(sorted(groups)):
+        binder, group = groups[position]
         total = _pack_static(group) if all(isinstance(a.size, int) for a in group) else _pack_slots(group)
         for one in group:
             one.chunk = number
+            owner = one.value.op
+            assert owner is not None
+            owner.name = "loop.place"
+            owner.attributes = {"chunk": number, "offset": one.offset, "dtype": owner.attributes["dtype"]}
         plan.allocations += group
         plan.chunks.append(total)
-        arenas.setdefault(position, []).append(Op("loop.arena", (), (), {"chunk": number, "size": total}))
-    _rewrite(program, plan, arenas)
+        arena = Op("loop.arena", (), (), {"chunk": number, "size": total})
+        arena.block = binder.block
+        binder.block.ops.insert(0 if binder.op is None else binder.block.ops.index(binder.op) + 1, arena)
+    _number_owned(body, len(plan.chunks))
+    plan.chunks += [0] * program.owned
     return plan
 
 
-def _binding_positions(ops: list[Op]) -> dict[str, int]:
-    return {s: i for i, op in enumerate(ops) if op.name == "loop.read_dims" for s in op.attributes["symbols"]}
+def _number_owned(body: Block, first: int) -> None:
+    """Chunks that belong to one tensor come behind the others."""
+    for op in walk(body):
+        chunk = op.attributes.get("chunk", 0)
+        if chunk < 0:
+            op.attributes["chunk"] = first - 1 - chunk
 
 
 def _aligned(size: DimLike) -> DimLike:
@@ -122,22 +208,3 @@ def _pack_slots(group: list[Allocation]) -> DimLike:
 
 def _is_max(size: DimLike) -> bool:
     return not isinstance(size, int) and any(a.name == "max" for m, _ in size.terms for a in m)
-
-
-def _rewrite(program: Program, plan: MemoryPlan, arenas: dict[int, list[Op]]) -> None:
-    body = program.main.body
-    places = {a.value: a for a in plan.allocations}
-    ops: list[Op] = list(arenas.get(-1, []))
-    # A place of a later chunk stands behind the arena op that makes it.
-    for position, op in enumerate(body.ops):
-        if op.name == "loop.allocate":
-            one = places.get(op.result)
-            if one is None:
-                continue
-            op.name = "loop.place"
-            op.attributes = {"chunk": one.chunk, "offset": one.offset, "dtype": op.attributes["dtype"]}
-        ops.append(op)
-        ops.extend(arenas.get(position, []))
-    body.ops = ops
-    for op in ops:
-        op.block = body

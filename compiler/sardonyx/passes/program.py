@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sardonyx.ir.attributes import Dense
@@ -53,8 +54,18 @@ class Program:
     outputs: list[Port] = field(default_factory=list)
     locations: list[Location] = field(default_factory=list)  # by the node number of a fault
     messages: list[str] = field(default_factory=list)  # by the number of a `require`
+    owned: int = 0  # arena chunks that belong to one tensor of control flow each
     sizes: dict[Value, DimLike] = field(default_factory=dict)  # bytes of each allocation
     node_of_kernel: dict[str, Location] = field(default_factory=dict)
+    on_kernel: Callable[[str, Function], None] | None = None  # told of each new kernel at once
+
+    def add_kernel(self, symbol: str, function: Function, location: Location) -> None:
+        """Take a kernel that is not there yet."""
+        function.name = symbol
+        self.kernels[symbol] = function
+        self.node_of_kernel[symbol] = location
+        if self.on_kernel is not None:
+            self.on_kernel(symbol, function)
 
     def node_number(self, location: Location) -> int:
         """The number that a fault of this location reports."""

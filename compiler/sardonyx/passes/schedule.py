@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from sardonyx.ir.attributes import Dense
-from sardonyx.ir.graph import Function, Location, Op, Value
+from sardonyx.ir.graph import Block, Function, Location, Op, Value, walk
 from sardonyx.ir.types import BufferType, TensorType
 from sardonyx.kernels.kernel import Kernel, Scratch
 from sardonyx.kernels.select import kernels_of
@@ -14,7 +17,9 @@ from sardonyx.kernels.target import Target
 from sardonyx.loop.builder import INDEX
 from sardonyx.loop.fingerprint import fingerprint
 from sardonyx.loop.hoist import hoist
+from sardonyx.passes import control_schedule
 from sardonyx.passes.fuse import VIEWS
+from sardonyx.passes.order import bound_symbols
 from sardonyx.passes.program import Port, Program
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import DimLike, product, symbols_of
@@ -22,9 +27,11 @@ from sardonyx_runtime.dims import DimLike, product, symbols_of
 __all__ = ["schedule"]
 
 
-def schedule(function: Function, target: Target, name: str) -> Program:
-    """The program of a fused core function."""
-    return _Scheduler(function, target, Program(name)).run()
+def schedule(
+    function: Function, target: Target, name: str, on_kernel: Callable[[str, Function], None] | None = None
+) -> Program:
+    """The program of a fused core function; ``on_kernel(symbol, kernel)`` is told of each kernel at once."""
+    return _Scheduler(function, target, Program(name, on_kernel=on_kernel)).run()
 
 
 @dataclass
@@ -36,11 +43,12 @@ class _Scheduler:
     dims: dict[DimLike, Value] = field(default_factory=dict)
     scratches: dict[Scratch, Value] = field(default_factory=dict)
     outputs: dict[Value, int] = field(default_factory=dict)  # values computed straight into an output
+    prologue: list[Op] = field(default_factory=list)  # what is the same everywhere, before all else
 
     def run(self) -> Program:
         function, program = self.function, self.program
-        binders = [op for op in function.body.ops if op.name == "core.bind_dims"]
-        self.late = {s for op in binders for s in op.attributes["symbols"]}
+        self.late = {s for op in walk(function) for s in bound_symbols(op)}
+        self.block = program.main.body
         defaults = function.attributes.get("defaults", {})
         names = function.attributes.get("outputs", ())
         for number, argument in enumerate(function.arguments):
@@ -54,24 +62,44 @@ class _Scheduler:
             root = self.root(result)
             if root.op is not None and root.op.name != "core.constant":
                 self.outputs.setdefault(root, number)
-        for op in function.body.ops:
-            _OPS[op.name](self, op)
+        self.ops(function.body.ops)
         for number, result in enumerate(results):
-            root = self.root(result)
             source = self.buffer(result)
-            if self.outputs.get(root) != number:
+            made = source.op
+            if made is None or made.name != "loop.output" or made.attributes["number"] != number:
                 self.effect("copy", [self.output(number, result.type), source, self.dim(self.bytes_of(result.type))])
         self.effect("return", ())
+        body = program.main.body
+        for one in self.prologue:
+            one.block = body
+        body.ops[:0] = self.prologue
         return program
+
+    def ops(self, ops: Iterable[Op]) -> None:
+        for op in ops:
+            _OPS[op.name](self, op)
 
     # -- emission
 
     def emit(self, kind: str, operands: Any, type_: Any, **attributes: Any) -> Value:
         op = Op(f"loop.{kind}", operands, [type_], attributes)
-        return self.program.main.body.append(op).result
+        if kind in _EVERYWHERE:
+            self.prologue.append(op)
+            return op.result
+        return self.block.append(op).result
 
     def effect(self, kind: str, operands: Any, location: Location | None = None, **attributes: Any) -> None:
-        self.program.main.body.append(Op(f"loop.{kind}", operands, (), attributes, location=location or Location()))
+        self.block.append(Op(f"loop.{kind}", operands, (), attributes, location=location or Location()))
+
+    @contextmanager
+    def inside(self, block: Block) -> Iterator[None]:
+        """Schedule into a body of control flow; what is made there is not known outside."""
+        outer = self.block, self.buffers, self.dims, self.scratches
+        self.block, self.buffers, self.dims, self.scratches = block, dict(self.buffers), dict(self.dims), {}
+        try:
+            yield
+        finally:
+            self.block, self.buffers, self.dims, self.scratches = outer
 
     def dim(self, dim: DimLike) -> Value:
         found = self.dims.get(dim)
@@ -145,9 +173,7 @@ class _Scheduler:
         hoist(kernel.function)
         symbol = f"k_{fingerprint(kernel.function)}"
         if symbol not in self.program.kernels:
-            kernel.function.name = symbol
-            self.program.kernels[symbol] = kernel.function
-            self.program.node_of_kernel[symbol] = op.location
+            self.program.add_kernel(symbol, kernel.function, op.location)
         operands = [self.argument(a) for a in kernel.arguments]
         attributes = {"kernel": symbol, "range": kernel.range, "cost": kernel.cost}
         self.effect("launch", operands, op.location, **attributes)
@@ -181,7 +207,13 @@ class _Scheduler:
         )
 
 
+_EVERYWHERE = frozenset({"input", "weights", "status", "const"})
+
 _OPS = {
+    "core.if": lambda scheduler, op: control_schedule.choice(scheduler, op),
+    "core.loop": lambda scheduler, op: control_schedule.repetition(scheduler, op),
+    "core.bind_result": _Scheduler.nothing,
+    "core.yield": _Scheduler.nothing,
     "core.constant": _Scheduler.nothing,
     "core.dims": _Scheduler.nothing,
     "core.iota": _Scheduler.nothing,

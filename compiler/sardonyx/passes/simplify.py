@@ -11,7 +11,7 @@ from typing import Any
 
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.declare import Trait, has_trait
-from sardonyx.ir.graph import Block, Module, Op, Value
+from sardonyx.ir.graph import Block, Module, Op, Value, blocks
 
 __all__ = ["Simplify", "remove_unused"]
 
@@ -39,8 +39,9 @@ class Simplify:
     def run(self, module: Module) -> bool:
         changed = False
         for function in module.functions.values():
-            while _merge_equal(function.body) | _rewrite(function.body) | remove_unused(function.body):
-                changed = True
+            for block in reversed(blocks(function)):  # inner bodies first: they may stop using outer values
+                while _merge_equal(block) | _rewrite(block) | remove_unused(block):
+                    changed = True
         return changed
 
 

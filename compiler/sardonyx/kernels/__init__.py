@@ -1,0 +1,1 @@
+"""Kernels: the loops of each kind of group, and what they share."""

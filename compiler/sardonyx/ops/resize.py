@@ -1,0 +1,401 @@
+"""Resize and Upsample: the axes one after another, each a gather at indices from a one-dimensional table.
+
+Where the sizes are known the tables of indices and weights are constants, otherwise they are computed
+from the dims at run time.  Coordinates are computed in float64 from the scale as it was given.  An axis
+that keeps its size and has the scale 1 is left alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sardonyx.core.builder import Builder, constant_of
+from sardonyx.errors import CompileError
+from sardonyx.ir.graph import Value
+from sardonyx.ir.types import Shape
+from sardonyx.ops.interpolation import (
+    Sampling,
+    filter_taps,
+    nearest_taps,
+    number,
+    positions,
+    taps_of,
+    weighted_sum,
+)
+from sardonyx.ops.precision import integer_limits
+from sardonyx.ops.registry import onnx_op
+from sardonyx.ops.shape import normal_axes
+from sardonyx_runtime import dtypes
+from sardonyx_runtime.dims import DimLike, floordiv, maximum
+from sardonyx_runtime.dtypes import DType
+
+__all__: list[str] = []
+
+_MODES = ("nearest", "linear", "cubic")
+_NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+_COORDINATES = (
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+    "tf_crop_and_resize",
+)
+_POLICIES = ("stretch", "not_larger", "not_smaller")
+_WHOLE = 256  # the numerator of a scale up to which size * scale is exact in float32
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One axis to resize: its extents, and the scale as a float64 scalar, None if it is their ratio."""
+
+    axis: int
+    old: DimLike
+    new: DimLike
+    scale: Value | None
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The attributes of Resize, and the region of interest (a start and an end per axis) where it counts."""
+
+    mode: str = "nearest"
+    coordinates: str = "half_pixel"
+    nearest: str = "round_prefer_floor"
+    cubic: float = -0.75
+    antialias: bool = False
+    exclude_outside: bool = False
+    extrapolation: float = 0.0
+    roi: tuple[dict[int, Value], dict[int, Value]] | None = None
+
+    def check(self) -> None:
+        """CompileError for a value no version knows."""
+        for name, value, known in (
+            ("mode", self.mode, _MODES),
+            ("coordinate_transformation_mode", self.coordinates, _COORDINATES),
+            ("nearest_mode", self.nearest, _NEAREST),
+        ):
+            if value not in known:
+                raise CompileError(f"{name} {value!r} is none of {', '.join(known)}")
+        if self.antialias and self.mode == "nearest":
+            raise CompileError("antialias is defined for the modes linear and cubic, not for nearest")
+
+
+@onnx_op("Upsample", until=6)
+def upsample_1(b: Builder, x: Value, *, height_scale: float, width_scale: float, mode: str) -> Value:
+    if x.type.rank != 4:
+        raise CompileError(f"Upsample 1 takes (n, c, h, w), not {x.type.describe()}")
+    scales = b.constant(np.array([1, 1, height_scale, width_scale], np.float32))
+    return _upsample(b, x, scales, "linear" if mode == "bilinear" else mode)
+
+
+@onnx_op("Upsample", since=7, until=8)
+def upsample_7(b: Builder, x: Value, *, scales: tuple[float, ...], mode: str) -> Value:
+    return _upsample(b, x, b.constant(np.array(scales, np.float32)), mode)
+
+
+@onnx_op("Upsample", since=9)
+def upsample_9(b: Builder, x: Value, scales: Value, *, mode: str) -> Value:
+    return _upsample(b, x, scales, mode)
+
+
+@onnx_op("Resize", since=10, until=10)
+def resize_10(b: Builder, x: Value, scales: Value, *, mode: str) -> Value:
+    return _upsample(b, x, scales, mode)
+
+
+def _upsample(b: Builder, x: Value, scales: Value, mode: str) -> Value:
+    options = _Options(mode, "asymmetric", "floor")
+    return _resize(b, x, _by_scales(b, x, scales, tuple(range(x.type.rank))), options)
+
+
+@onnx_op("Resize", since=11, until=17)
+def resize_11(
+    b: Builder,
+    x: Value,
+    roi: Value | None = None,
+    scales: Value | None = None,
+    sizes: Value | None = None,
+    **attributes: Any,
+) -> Value:
+    return resize(b, x, roi, scales, sizes, **attributes)
+
+
+@onnx_op("Resize", since=18)
+def resize(
+    b: Builder,
+    x: Value,
+    roi: Value | None = None,
+    scales: Value | None = None,
+    sizes: Value | None = None,
+    *,
+    mode: str = "nearest",
+    coordinate_transformation_mode: str = "half_pixel",
+    nearest_mode: str = "round_prefer_floor",
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: int = 0,
+    extrapolation_value: float = 0.0,
+    antialias: int = 0,
+    axes: tuple[int, ...] | None = None,
+    keep_aspect_ratio_policy: str = "stretch",
+) -> Value:
+    rank = x.type.rank
+    chosen = tuple(range(rank)) if axes is None else normal_axes(axes, rank)
+    scales = None if scales is not None and scales.type.size == 0 else scales
+    sizes = None if sizes is not None and sizes.type.size == 0 else sizes
+    if (scales is None) == (sizes is None):
+        raise CompileError("Resize needs either scales or sizes, and not both")
+    if keep_aspect_ratio_policy not in _POLICIES:
+        raise CompileError(f"keep_aspect_ratio_policy {keep_aspect_ratio_policy!r} is none of {', '.join(_POLICIES)}")
+    if scales is not None:
+        lines = _by_scales(b, x, scales, chosen)
+    else:
+        assert sizes is not None
+        lines = _by_sizes(b, x, sizes, chosen, keep_aspect_ratio_policy)
+    options = _Options(
+        mode,
+        coordinate_transformation_mode,
+        nearest_mode,
+        cubic_coeff_a,
+        bool(antialias),
+        bool(exclude_outside),
+        extrapolation_value,
+        _region(b, roi, chosen) if coordinate_transformation_mode == "tf_crop_and_resize" else None,
+    )
+    return _resize(b, x, lines, options)
+
+
+def _entry(b: Builder, values: Value, position: int) -> Value:
+    """One element of a vector as a float64 scalar."""
+    one = b.op("core.slice", values, starts=(position,), sizes=(1,), steps=(1,))
+    return b.convert(b.reshape(one, ()), dtypes.f64)
+
+
+def _check_count(values: Value, count: int, what: str) -> None:
+    if values.type.rank != 1 or values.type.shape[0] != count:
+        raise CompileError(f"the input {what!r} of Resize is {values.type.describe()}; {count} elements are needed")
+
+
+def _region(b: Builder, roi: Value | None, axes: tuple[int, ...]) -> tuple[dict[int, Value], dict[int, Value]]:
+    if roi is None or roi.type.size == 0:
+        raise CompileError("tf_crop_and_resize needs the input roi")
+    _check_count(roi, 2 * len(axes), "roi")
+    starts = {axis: _entry(b, roi, i) for i, axis in enumerate(axes)}
+    return starts, {axis: _entry(b, roi, len(axes) + i) for i, axis in enumerate(axes)}
+
+
+# -- extents and scales
+
+
+def _by_scales(b: Builder, x: Value, scales: Value, axes: tuple[int, ...]) -> list[_Axis]:
+    """Each new extent is the old one times the scale in float32, rounded down."""
+    _check_count(scales, len(axes), "scales")
+    known = constant_of(scales)
+    if known is not None and not (np.isfinite(known) & (known > 0)).all():
+        raise CompileError(f"the scales {known.tolist()} have to be above 0")
+    old = [x.type.shape[a] for a in axes]
+    new = [_scaled(d, None if known is None else float(known[i])) for i, d in enumerate(old)]
+    if any(n is None for n in new):
+        sizes = b.convert(b.dims(old), dtypes.f32)
+        bound = b.dims_of(b.convert(b.floor(b.mul(sizes, scales)), dtypes.i64))
+        new = [late if n is None else n for n, late in zip(new, bound, strict=True)]
+    return [
+        _Axis(axis, d, n, _entry(b, scales, i))  # type: ignore[arg-type]
+        for i, (axis, d, n) in enumerate(zip(axes, old, new, strict=True))
+    ]
+
+
+def _scaled(size: DimLike, scale: float | None) -> DimLike | None:
+    """floor(size * scale) where that is known, or can be told exactly as a dim; else None."""
+    if scale is None:
+        return None
+    if isinstance(size, int):
+        return int(np.floor(np.float32(size) * np.float32(scale)))
+    ratio = Fraction(scale)
+    odd = ratio.numerator // (ratio.numerator & -ratio.numerator)
+    return floordiv(size * ratio.numerator, ratio.denominator) if odd <= _WHOLE else None
+
+
+def _by_sizes(b: Builder, x: Value, sizes: Value, axes: tuple[int, ...], policy: str) -> list[_Axis]:
+    _check_count(sizes, len(axes), "sizes")
+    new: Sequence[DimLike] = b.dims_of(sizes)
+    old = [x.type.shape[a] for a in axes]
+    if policy == "stretch":
+        for axis, have, want in zip(axes, old, new, strict=True):
+            _not_from_nothing(b, x, axis, have, want)
+        return [_Axis(a, o, n, None) for a, o, n in zip(axes, old, new, strict=True)]
+    if all(isinstance(d, int) for d in (*old, *new)):
+        ratios = [Fraction(n, o) for n, o in zip(new, old, strict=True) if o]  # type: ignore[arg-type]
+        if not ratios:
+            return []
+        best = min(ratios) if policy == "not_larger" else max(ratios)
+        new = [math.floor(best * o + Fraction(1, 2)) for o in old]  # type: ignore[operator]
+        scale = b.constant(np.float64(best))
+    else:
+        ratio = b.div(b.convert(b.dims(new), dtypes.f64), b.convert(b.dims(old), dtypes.f64))
+        scale = b.reduce("min" if policy == "not_larger" else "max", ratio, (0,))
+        spread = b.broadcast_to(scale, (len(axes),))
+        exact = b.add(b.mul(b.convert(b.dims(old), dtypes.f64), spread), b.full(0.5, spread))
+        new = b.dims_of(b.convert(b.floor(exact), dtypes.i64))
+    return [_Axis(a, o, n, scale) for a, o, n in zip(axes, old, new, strict=True)]
+
+
+def _not_from_nothing(b: Builder, x: Value, axis: int, have: DimLike, want: DimLike) -> None:
+    """An axis of no elements has none to repeat."""
+    message = f"axis {axis} of {x.name or 'the input'} is empty and cannot be resized to {want}"
+    if isinstance(have, int) and isinstance(want, int):
+        if have == 0 and want:
+            raise CompileError(message)
+    elif have != want:
+        b.require("at_least", have * want, want, message)  # have is at least 1, or want is 0
+
+
+# -- the result
+
+
+def _resize(b: Builder, x: Value, lines: Sequence[_Axis], options: _Options) -> Value:
+    options.check()
+    dtype = x.type.dtype
+    if options.mode != "nearest" and not (dtype.is_float or dtype.is_integer):
+        raise CompileError(f"Resize interpolates numbers, not {dtype.onnx_name}; the mode nearest takes any type")
+    active = [line for line in lines if not _is_identity(line, options)]
+    if not active:
+        return x
+    with b.folding():
+        tables = [(line, _coordinates(b, line, options)) for line in active]
+        taps = {line.axis: _taps(b, line, at, options, _compute_type(dtype)) for line, at in tables}
+        outside = {line.axis: _outside(b, line, at) for line, at in tables} if options.roi is not None else {}
+    if options.mode == "nearest":
+        value = x
+        for axis, sampling in taps.items():
+            value = b.op("core.gather", value, sampling.indices[0], axis=axis, trusted=True)
+    else:
+        value = b.convert(x, _compute_type(dtype))
+        # The last axis first: what it reads at scattered places is then least.
+        for axis in sorted(taps, reverse=True):
+            value = weighted_sum(b, value, axis, taps[axis])
+        value = _rounded(b, value, dtype)
+    for axis, mask in outside.items():
+        shape = value.type.shape
+        spread = b.broadcast_to(b.reshape(mask, _along(axis, mask, len(shape))), shape)
+        value = b.select(spread, _fill(b, value, options.extrapolation), value)
+    return value
+
+
+def _along(axis: int, line: Value, rank: int) -> Shape:
+    return tuple(line.type.shape[0] if i == axis else 1 for i in range(rank))
+
+
+def _fill(b: Builder, value: Value, number: float) -> Value:
+    scalar = b.convert(b.constant(np.float32(number)), value.type.dtype)
+    return b.broadcast_to(scalar, value.type.shape)
+
+
+def _compute_type(dtype: DType) -> DType:
+    """float32 for what it holds exactly, else float64."""
+    return dtypes.f32 if dtype.bits <= 16 or dtype is dtypes.f32 else dtypes.f64
+
+
+def _rounded(b: Builder, value: Value, dtype: DType) -> Value:
+    if dtype.is_integer:
+        low, high = (b.full(limit, value) for limit in integer_limits(dtype))
+        value = b.min(b.max(b.round_even(value), low), high)
+    return b.convert(value, dtype)
+
+
+def _is_identity(line: _Axis, options: _Options) -> bool:
+    if line.old != line.new or options.roi is not None:
+        return False
+    if line.scale is None:
+        return True
+    known = constant_of(line.scale)
+    return known is not None and float(known) == 1
+
+
+def _coordinates(b: Builder, line: _Axis, options: _Options) -> Value:
+    """Where each new place lies among the old ones, in float64."""
+    at = positions(b, line.new)
+    old, new = number(b, line.old), number(b, line.new)
+
+    def spread(value: Value) -> Value:
+        return b.broadcast_to(value, at.type.shape)
+
+    def unscaled(value: Value) -> Value:
+        """value / scale, exact where the quotient is a whole number."""
+        if line.scale is None:
+            return b.div(b.mul(value, spread(old)), spread(new))
+        return b.div(value, spread(line.scale))
+
+    # The new length before it was rounded down.
+    length = new if line.scale is None else b.mul(old, line.scale)
+    one, half = b.constant(1.0, dtypes.f64), b.constant(0.5, dtypes.f64)
+    last = b.sub(old, one)
+    mode = options.coordinates
+    if mode == "asymmetric":
+        return unscaled(at)
+    if mode == "align_corners":
+        # A length of 1 puts its only place at 0.
+        divisor = b.select(b.eq(length, one), one, b.sub(length, one))
+        return b.div(b.mul(at, spread(last)), spread(divisor))
+    if mode == "tf_crop_and_resize":
+        assert options.roi is not None
+        start, end = options.roi[0][line.axis], options.roi[1][line.axis]
+        single = b.eq(length, one)
+        divisor = b.select(single, one, b.sub(length, one))
+        line_ = b.div(b.mul(b.mul(at, spread(b.sub(end, start))), spread(last)), spread(divisor))
+        middle = b.mul(b.mul(b.sub(end, start), last), half)
+        return b.add(b.select(spread(single), spread(middle), line_), spread(b.mul(start, last)))
+    moved = b.sub(unscaled(b.add(at, spread(half))), spread(half))
+    if mode == "pytorch_half_pixel":
+        return b.select(spread(b.gt(new, one)), moved, b.full(0.0, moved))
+    if mode == "half_pixel_symmetric":
+        share = b.div(new, b.select(b.eq(length, b.constant(0.0, dtypes.f64)), one, length))
+        offset = b.mul(b.mul(old, half), b.sub(one, share))
+        return b.add(moved, spread(offset))
+    return moved
+
+
+def _outside(b: Builder, line: _Axis, at: Value) -> Value:
+    """Where the coordinate is beyond the first or the last place."""
+    last = b.broadcast_to(b.sub(number(b, line.old), b.constant(1.0, dtypes.f64)), at.type.shape)
+    return b.or_(b.lt(at, b.full(0.0, at)), b.gt(at, last))
+
+
+def _taps(b: Builder, line: _Axis, at: Value, options: _Options, dtype: DType) -> Sampling:
+    """The places that go into each new one, with their weights."""
+    if options.mode == "nearest":
+        return nearest_taps(b, at, line.old, options.nearest)
+    width = 1 if options.mode == "linear" else 2
+    if options.antialias:
+        return filter_taps(
+            b, at, line.old, _support(b, line, width), _inverse_stretch(b, line), options.mode, options.cubic,
+            exclude_outside=options.exclude_outside, dtype=dtype,
+        )  # fmt: skip
+    return taps_of(
+        b, at, line.old, options.mode, options.cubic, exclude_outside=options.exclude_outside, dtype=dtype
+    )
+
+
+def _inverse_stretch(b: Builder, line: _Axis) -> Value:
+    """The scale, at most 1: antialiasing stretches the filter by its inverse."""
+    scale = line.scale if line.scale is not None else b.div(number(b, line.new), number(b, line.old))
+    return b.min(scale, b.constant(1.0, dtypes.f64))
+
+
+def _support(b: Builder, line: _Axis, width: int) -> DimLike:
+    """How many places on either side the stretched filter reaches."""
+    if line.scale is None:
+        if line.new == 0:
+            return width
+        return maximum(-floordiv(-line.old * width, line.new), width)
+    known = constant_of(line.scale)
+    if known is not None:
+        return math.ceil(width / min(float(known), 1.0))
+    reach = b.ceil(b.div(b.constant(float(width), dtypes.f64), _inverse_stretch(b, line)))
+    return b.dims_of(b.reshape(b.convert(reach, dtypes.i64), (1,)))[0]
