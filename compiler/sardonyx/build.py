@@ -11,7 +11,8 @@ from sardonyx.codegen.objects import Objects
 from sardonyx.frontend.external_files import external_files
 from sardonyx.frontend.importer import import_model
 from sardonyx.frontend.load import ModelSource, load_model
-from sardonyx.ir.graph import Function, Module
+from sardonyx.interpreter import compiling
+from sardonyx.ir.graph import Function, Module, walk
 from sardonyx.kernels.target import Target
 from sardonyx.parts import ENTRY, Bytes, Parts
 from sardonyx.passes.program import Port, Program
@@ -25,14 +26,15 @@ _ALIGN = 64
 
 def build(model: ModelSource, target: Target, *, use_cache: bool = True) -> tuple[Parts, list[str]]:
     """The parts of a model, and the files outside of it that its tensors lie in."""
-    proto, base_dir = load_model(model)
-    files = external_files(proto)
-    return build_module(import_model(proto, base_dir=base_dir), target, use_cache=use_cache), files
+    with compiling():
+        proto, base_dir = load_model(model)
+        files = external_files(proto)
+        return build_module(import_model(proto, base_dir=base_dir), target, use_cache=use_cache), files
 
 
 def build_module(module: Module, target: Target, *, use_cache: bool = True) -> Parts:
     """The parts of a module of the onnx level (it is consumed)."""
-    with Objects(target, use_cache=use_cache) as objects:
+    with compiling(), Objects(target, use_cache=use_cache) as objects:
 
         def compile_kernel(symbol: str, function: Function) -> None:
             objects.add(symbol, kernel_text(function, symbol, target))
@@ -58,7 +60,7 @@ def _weights(program: Program) -> Bytes:
 def _signature(program: Program, chunks: int) -> Signature:
     nodes = {
         op.attributes["message"]: program.locations[op.attributes["node"]].names
-        for op in program.main.body.ops
+        for op in walk(program.main)
         if op.name == "loop.require"
     }
     return Signature(

@@ -9,7 +9,7 @@ from sardonyx.ir.graph import UNKNOWN, Location
 from sardonyx.ir.types import describe
 from sardonyx_runtime.errors import RuntimeFault
 
-__all__ = ["CompileError", "RuntimeFault", "at_node"]
+__all__ = ["CompileError", "NeedsConstant", "RuntimeFault", "at_node"]
 
 
 class CompileError(Exception):
@@ -46,6 +46,14 @@ class CompileError(Exception):
         return "\n".join(lines)
 
 
+class NeedsConstant(CompileError):
+    """The value of a tensor decides the form of the code; ``tensor`` is its name."""
+
+    def __init__(self, reason: str, tensor: str, **details: Any) -> None:
+        self.tensor = tensor
+        super().__init__(reason, **details)
+
+
 def _node_text(origin: Any) -> str:
     place = f" in {origin.path}" if origin.path and origin.path != "main" else ""
     return f"node {origin.name!r} ({origin.op_type}){place}"
@@ -53,8 +61,10 @@ def _node_text(origin: Any) -> str:
 
 def at_node(error: CompileError, location: Location, operands: Iterable[tuple[str, Any]] = ()) -> CompileError:
     """The error with the node added, where it has none yet."""
-    return CompileError(
+    extra = {"tensor": error.tensor} if isinstance(error, NeedsConstant) else {}
+    return type(error)(
         error.reason,
+        **extra,
         location=error.location if error.location.origins else location,
         operands=error.operands or operands,
         hint=error.hint,

@@ -10,6 +10,7 @@ from sardonyx import cache as disk_cache
 from sardonyx import model_cache
 from sardonyx.codegen.jit import JitLibrary, support_addresses
 from sardonyx.codegen.objects import support_object
+from sardonyx.errors import NeedsConstant
 from sardonyx.kernels.target import Target
 from sardonyx.parts import ENTRY, Parts
 from sardonyx.targets.host import host_target
@@ -21,7 +22,9 @@ __all__ = ["CompiledModel", "compile"]
 class CompiledModel(NativeModel):
     """A model compiled for this process."""
 
-    def __init__(self, parts: Parts, target: Target, threads: int, *, use_cache: bool = True) -> None:
+    def __init__(
+        self, source: Any, parts: Parts, target: Target, threads: int, *, use_cache: bool = True
+    ) -> None:
         support = support_addresses(target, lambda: support_object(target, use_cache=use_cache))
         library = JitLibrary(parts.objects, [ENTRY], target, support)
         super().__init__(
@@ -32,8 +35,15 @@ class CompiledModel(NativeModel):
             gate=support["sdx_gate"],
             keep=(library, parts.weights),
         )
+        self._source = source  # what was compiled: a path, bytes or a ModelProto
         self._parts = parts
         self._target = target
+
+    def ir(self, stage: str, **options: Any) -> str:
+        """The model's text at a stage, made anew from its source: see `sardonyx.stage_text`."""
+        stage_text = import_module("sardonyx.stages").stage_text
+        text: str = stage_text(self._source, stage, target=self._target, **options)
+        return text
 
 
 def compile(model: Any, *, threads: int | None = None, cache: bool = True) -> CompiledModel:
@@ -51,12 +61,25 @@ def compile(model: Any, *, threads: int | None = None, cache: bool = True) -> Co
     parts = model_cache.load(source, target) if source is not None else None
     if parts is None:
         # What only compiling needs is loaded when something is compiled.
-        parts, files = import_module("sardonyx.build").build(model, target, use_cache=use_cache)
+        try:
+            parts, files = import_module("sardonyx.build").build(model, target, use_cache=use_cache)
+        except NeedsConstant as error:
+            return _specialised(model, error, threads=threads, cache=cache)
         if source is not None:
             model_cache.store(source, target, parts, files)
         if use_cache:
             disk_cache.trim()
-    return CompiledModel(parts, target, count, use_cache=use_cache)
+    return CompiledModel(model, parts, target, count, use_cache=use_cache)
+
+
+def _specialised(model: Any, error: NeedsConstant, **options: Any) -> CompiledModel:
+    """A model whose code depends on values that are fed: compiled when they are known."""
+
+    def compile_variant(proto: Any) -> CompiledModel:
+        return compile(proto, **options)
+
+    made: CompiledModel = import_module("sardonyx.specialised").SpecialisedModel(model, error, compile_variant)
+    return made
 
 
 def _processors() -> int:

@@ -74,7 +74,7 @@ def _is_known(op: Op) -> bool:
     if op.level != "onnx" or op.name in ("onnx.none", "onnx.yield"):
         return True
     support = _support(op.kind, op.attributes.get("sdx.domain", ""), op.attributes["sdx.opset"])
-    return not op.regions and support in (Support.DIRECT, Support.BODY)
+    return support is Support.DIRECT or (support is Support.BODY and not op.regions)
 
 
 def _body(schema: schemas.Schema, version: int) -> Function | None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from sardonyx.codegen.compile import assembly, kernel_text, optimise, whole_program_text
+from sardonyx.codegen.compile import kernel_text, whole_program_text
+from sardonyx.codegen.objects import assembly, optimise
 from sardonyx.frontend.importer import import_model
 from sardonyx.frontend.load import ModelSource
 from sardonyx.ir.graph import Function, Location, Module, walk

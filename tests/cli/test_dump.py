@@ -38,6 +38,13 @@ def test_prints_the_stage(sardonyx: Sardonyx, floor_ge: Path, stage: str) -> Non
     assert result.out == package.stage_text(str(floor_ge), stage)
 
 
+@pytest.mark.parametrize("stage", ["onnx", "asm"])
+def test_a_compiled_model_shows_its_stages(floor_ge: Path, stage: str) -> None:
+    compiled = package.compile(str(floor_ge))
+    assert compiled.ir(stage) == package.stage_text(str(floor_ge), stage)
+    assert "loc(" not in compiled.ir(stage, locations=False)
+
+
 @pytest.mark.parametrize("stage", ["onnx", "resolved", "core", "fused", "loop", "planned"])
 @pytest.mark.parametrize("locations", [True, False])
 def test_text_parses_back(floor_ge: Path, stage: str, locations: bool) -> None:

@@ -175,3 +175,21 @@ def test_refused(weights: tuple[int, ...], attributes: str, message: str) -> Non
     node = f"y = Conv {f'<{attributes}>' if attributes else ''} (x, w)"
     with pytest.raises(CompileError, match=message):
         compile_for(PATCH, make_model(node, {"x": x, "w": w}))
+
+
+def test_every_dim_symbolic() -> None:
+    """Channels and filters that only the run knows."""
+    node = "y = Conv <pads = [1, 0, 1, 2]> (x, w)"
+    shown = {"x": numbers((1, 2, 3, 4)), "w": numbers((2, 2, 3, 3))}
+    model = make_model(node, shown, dims={"x": ["n", "c", "h", "w"], "w": ["f", "c", 3, 3]})
+    compiled, meaning = compile_for(PATCH, model), prepare(model)
+    for n, c, f, size in [(1, 1, 1, 3), (2, 7, 70, 5), (1, 33, 16, 6), (1, 0, 3, 4)]:
+        feeds = {"x": numbers((n, c, size, size)), "w": numbers((f, c, 3, 3))}
+        near(compiled.run(feeds)[0], meaning(feeds)[0])
+
+
+def test_weights_spread_from_a_number() -> None:
+    nodes = ["w = ConstantOfShape <value = float[1] {0.5}> (shape)", "y = Conv (x, w)"]
+    x = numbers((1, 3, 5, 6))
+    model = make_model(nodes, {"x": x}, constants={"shape": np.array([4, 3, 2, 2])})
+    near(compile_for(PATCH, model).run([x])[0], prepare(model)([x])[0])

@@ -10,7 +10,8 @@ import typer
 
 from sardonyx.cli.source import ModelArgument, checked
 from sardonyx.cli.terminal import amount, print_facts, print_table, progress
-from sardonyx.codegen.compile import compile_text, kernel_text, whole_program_text
+from sardonyx.codegen.compile import kernel_text, whole_program_text
+from sardonyx.codegen.objects import compile_text
 from sardonyx.frontend import import_model, schemas
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Function, Module, walk

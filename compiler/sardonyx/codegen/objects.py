@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import sys
-import threading
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import llvmlite
@@ -96,14 +92,11 @@ class Objects:
         self.compiled = 0  # how many did not come from the cache
 
     def __enter__(self) -> Objects:
-        self._quick = _quick_switches()
-        self._quick.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._executor is not None:
             self._executor.shutdown(cancel_futures=True)
-        self._quick.__exit__(None, None, None)
 
     def add(self, symbol: str, text: str) -> None:
         """Begin to compile the LLVM text that defines a symbol."""
@@ -119,29 +112,3 @@ class Objects:
     def finish(self) -> dict[str, bytes]:
         """The objects by symbol, when the last one is there."""
         return {s: o if isinstance(o, bytes) else o.result() for s, o in self._objects.items()}
-
-
-_switches = threading.Lock()
-_switching = 0
-_usual = 0.005
-
-
-@contextmanager
-def _quick_switches() -> Iterator[None]:
-    """Hand the interpreter's lock over within 50 us while a compilation lasts, not 5 ms.
-
-    The thread that calls LLVM needs it for an instant between two calls, some 20 times a kernel.
-    """
-    global _switching, _usual
-    with _switches:
-        if _switching == 0:
-            _usual = sys.getswitchinterval()
-            sys.setswitchinterval(min(_usual, 5e-5))
-        _switching += 1
-    try:
-        yield
-    finally:
-        with _switches:
-            _switching -= 1
-            if _switching == 0:
-                sys.setswitchinterval(_usual)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sardonyx.codegen import binding
 from sardonyx.codegen.emitter import I64, PTR, Emitter, ModuleText, V, ltype
 from sardonyx.codegen.scalars import llvm_type
 from sardonyx.codegen.support import CHUNKS, STATUS
@@ -300,14 +301,35 @@ class _Program:
             e.store(e.trunc_int(value, kind.bits), e.gep(kind, target, e.const(I64, i)))
 
     def read_dims(self, op: Op) -> None:
-        e, source, dtype = self.e, self.values[op.operands[0]], op.attributes["dtype"]
-        kind = llvm_type(dtype)
-        for i, name in enumerate(op.attributes["symbols"]):
-            value = e.load(kind, e.gep(kind, source, e.const(I64, i)))
-            wide = (e.sext if dtype.kind == "signed" else e.zext)(value, 64)
+        e = self.e
+        rule = op.attributes.get("rule")
+        if rule is not None:
+            self.symbols.update(zip(op.attributes["symbols"], _RULES[rule](self, op), strict=True))
+            return
+        for name, wide in zip(op.attributes["symbols"], self.elements(op, 0), strict=True):
             self.symbols[name] = wide
             low = e.icmp("slt", wide, e.const(I64, op.attributes["minimum"]))
             self.fail_if(low, STATUS_CODES["bind"], op.attributes["node"], wide)
+
+    def elements(self, op: Op, operand: int) -> list[V]:
+        """The elements of an integer tensor, widened."""
+        e, source = self.e, self.values[op.operands[operand]]
+        dtype, count = op.attributes["dtypes"][operand], op.attributes["counts"][operand]
+        kind = llvm_type(dtype)
+        values = [e.load(kind, e.gep(kind, source, e.const(I64, i))) for i in range(count)]
+        return [(e.sext if dtype.kind == "signed" else e.zext)(v, 64) for v in values]
+
+    def reshape_rule(self, op: Op) -> list[V]:
+        def fail(condition: V, value: V) -> None:
+            self.fail_if(condition, STATUS_CODES["bind"], op.attributes["node"], value)
+
+        source = [self.dim(d) for d in op.attributes["dims"]]
+        target = self.elements(op, 0)
+        return binding.reshape_target(self.e, target, source, allowzero=op.attributes["allowzero"], fail=fail)
+
+    def slice_rule(self, op: Op) -> list[V]:
+        spans = zip(self.elements(op, 0), self.elements(op, 1), op.attributes["dims"], op.attributes["steps"], strict=True)
+        return [v for start, end, dim, step in spans for v in binding.slice_span(self.e, start, end, self.dim(dim), step)]
 
     def require(self, op: Op) -> None:
         e = self.e
@@ -387,6 +409,11 @@ _RELATIONS: dict[str, Callable[[Emitter, V, V], V]] = {
     "equal": lambda e, a, b: e.icmp("ne", a, b),
     "at_least": lambda e, a, b: e.icmp("slt", a, b),
     "broadcast": _not_broadcast,
+}
+
+_RULES: dict[str, Callable[[_Program, Op], list[V]]] = {
+    "reshape": _Program.reshape_rule,
+    "slice": _Program.slice_rule,
 }
 
 _TABLE: dict[str, Callable[[_Program, Op], None]] = {

@@ -197,6 +197,7 @@ SCALARS: Mapping[str, Emit] = {
     "is_nan": lambda e, dtype, xs: e.fcmp("uno", xs[0], xs[0]),
     "is_inf": _is_inf,
     "fma": _plain(Emitter.fma),
+    "trailing_zeros": _plain(Emitter.count_trailing_zeros),
     "pow": _by_kind(MATH["pow"], _power_integer(True), _power_integer(False)),
     **{kind: _compare(kind) for kind in _PREDICATES},
     **{kind: _plain(MATH[kind]) for kind in MATH if kind != "pow"},

@@ -11,6 +11,7 @@ from sardonyx.core import (
     movement,
     program,
     reduction,
+    trees,
 )
 
-__all__ = ["contraction", "control", "elementwise", "indexing", "movement", "program", "reduction"]
+__all__ = ["contraction", "control", "elementwise", "indexing", "movement", "program", "reduction", "trees"]

@@ -208,6 +208,19 @@ class Builder:
         self._bound[value, minimum] = tuple(symbol(n) for n in names)
         return self._bound[value, minimum]
 
+    def bind(self, rule: str, tensors: Sequence[Value], stems: Sequence[str], **attributes: Any) -> tuple[DimLike, ...]:
+        """Fresh symbols bound at run time from integer tensors, by a rule of `core.bind_dims`."""
+        for tensor in tensors:
+            if not isinstance(tensor.type.size, int):
+                raise CompileError(
+                    "an input that gives a shape has itself a symbolic length; the rank would be unknown",
+                    location=self.location,
+                    operands=[(tensor.name, tensor.type)],
+                )
+        names = tuple(self.fresh_symbol(stem) for stem in stems)
+        self.emit("core.bind_dims", tensors, (), {"symbols": names, "rule": rule, **attributes})
+        return tuple(symbol(n) for n in names)
+
     def fresh_symbol(self, stem: str) -> str:
         """A symbol name no other dim has."""
         return f"{stem}.{self.location.names}.{next(self._fresh)}"

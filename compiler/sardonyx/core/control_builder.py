@@ -175,7 +175,8 @@ def _local_symbols(block: Block) -> set[str]:
             found.update(op.attributes["symbols"])
         elif op.name == "core.loop":
             found.update(op.attributes["results"])
-            found |= symbols_of(op.attributes["count"])
+            if op.attributes["conditional"] or op.attributes["trip"] == -1:
+                found |= symbols_of(op.attributes["count"])
     return found
 
 

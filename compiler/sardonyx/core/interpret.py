@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sardonyx.core.binding import BindingError, reshape_target, slice_span
 from sardonyx.ir.declare import lookup
 from sardonyx.ir.graph import Block, Function, Op, Value
 from sardonyx.ir.types import TensorType
@@ -49,6 +50,7 @@ class _Run:
     def __init__(self) -> None:
         self.values: dict[Value, Any] = {}
         self.symbols: dict[str, int] = {}
+        self.bound: tuple[int, ...] = ()  # what the last `core.bind_result` said
 
     def argument(self, argument: Value, feed: Any) -> Any:
         """The array of an argument, in native byte order; binds the symbols of its shape."""
@@ -166,6 +168,10 @@ def _require(run: _Run, op: Op, operands: list[Any]) -> Iterable[Any]:
 
 
 def _bind_dims(run: _Run, op: Op, operands: list[Any]) -> Iterable[Any]:
+    rule = op.attributes.get("rule")
+    if rule is not None:
+        run.symbols.update(zip(op.attributes["symbols"], _RULES[rule](run, op, operands), strict=True))
+        return []
     least = op.attributes.get("minimum", 0)
     for name, value in zip(op.attributes["symbols"], operands[0].ravel().tolist(), strict=True):
         if value < least:
@@ -174,6 +180,65 @@ def _bind_dims(run: _Run, op: Op, operands: list[Any]) -> Iterable[Any]:
             )
         run.symbols[name] = value
     return []
+
+
+def _reshape_rule(run: _Run, op: Op, operands: list[Any]) -> list[int]:
+    source = run.resolve(op.attributes["dims"])
+    try:
+        return reshape_target(operands[0].ravel().tolist(), source, allowzero=op.attributes["allowzero"])
+    except BindingError as error:
+        raise _fault(op, str(error)) from error
+
+
+def _slice_rule(run: _Run, op: Op, operands: list[Any]) -> list[int]:
+    starts, ends = (o.ravel().tolist() for o in operands)
+    extents = run.resolve(op.attributes["dims"])
+    spans = zip(starts, ends, extents, op.attributes["steps"], strict=True)
+    return [v for span in spans for v in slice_span(*span)]
+
+
+_RULES: dict[str, Callable[[_Run, Op, list[Any]], list[int]]] = {"reshape": _reshape_rule, "slice": _slice_rule}
+
+
+def _bind_result(run: _Run, op: Op, operands: list[Any]) -> Iterable[Any]:
+    run.bound = run.resolve(op.attributes["values"])
+    return []
+
+
+def _if(run: _Run, op: Op, operands: list[Any]) -> Iterable[Any]:
+    results = run.block(op.regions[0 if bool(operands[0].reshape(-1)[0]) else 1])
+    run.symbols.update(zip(op.attributes["symbols"], run.bound, strict=True))
+    return results
+
+
+def _loop(run: _Run, op: Op, operands: list[Any]) -> Iterable[Any]:
+    a, (region,) = op.attributes, op.regions
+    skip, count = int(a["conditional"]), a["carried"]
+    trip = run.dim(a["trip"]) if a["trip"] != -1 else None
+    going = bool(operands[0].reshape(-1)[0]) if skip else True
+    carried = operands[skip:]
+    dims = run.resolve(a["first"])
+    stacks: list[list[Any]] = [[] for _ in op.results[count:]]
+    passes = 0
+    while going and (trip is None or passes < trip):
+        run.symbols.update(zip(a["symbols"], dims, strict=True))
+        run.symbols[a["index"]] = passes
+        run.values.update(zip(region.arguments, carried, strict=True))
+        results = run.block(region)
+        dims = run.bound
+        going = bool(results[0].reshape(-1)[0]) if skip else True
+        carried = results[skip : skip + count]
+        for stack, element in zip(stacks, results[skip + count :], strict=True):
+            stack.append(element)
+        passes += 1
+    run.symbols.update(zip(a["results"], dims, strict=True))
+    if skip or trip is None:
+        run.symbols.update(dict.fromkeys(symbols_of(a["count"]), passes))
+    stacked = [
+        np.stack(stack) if stack else np.empty(run.resolve(result.type.shape), result.type.dtype.numpy)
+        for stack, result in zip(stacks, op.results[count:], strict=True)
+    ]
+    return [*carried, *stacked]
 
 
 def _constant(run: _Run, op: Op, operands: list[Any]) -> Iterable[Any]:
@@ -195,6 +260,9 @@ _SPECIAL: dict[str, Callable[[_Run, Op, list[Any]], Iterable[Any]]] = {
     "core.require": _require,
     "core.bind_dims": _bind_dims,
     "core.fused": _fused,
+    "core.bind_result": _bind_result,
+    "core.if": _if,
+    "core.loop": _loop,
 }
 
 

@@ -206,6 +206,25 @@ declare(
 PAD_MODES = ("constant", "reflect", "edge", "wrap")
 
 
+def _repeat_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    (x,) = tensors(types, "repeat")
+    axis, count = attributes["axis"], attributes["count"]
+    if not 0 <= axis < x.rank or count < 1:
+        raise TypeRuleError(f"repeat: axis {axis} of {x.describe()}, {count} times")
+    return [TensorType(x.dtype, (*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1 :]))]
+
+
+declare(
+    "core.repeat",
+    "x",
+    "axis count",
+    infer=_repeat_rule,
+    evaluate=lambda attributes, x: np.repeat(x, attributes["count"], attributes["axis"]),
+    traits=[E, M],
+    doc="each element `count` times in a row along an axis",
+)
+
+
 def _pad_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
     kinds = tensors(types, "pad")
     one_dtype(kinds, "pad")

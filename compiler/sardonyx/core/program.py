@@ -17,10 +17,15 @@ declare(
 )
 declare(
     "core.bind_dims",
-    "x",
-    "symbols minimum?",
+    "*tensors",
+    "symbols minimum? rule? dims? steps? allowzero?",
     traits=[Trait.EFFECT, Trait.CAN_FAULT],
-    doc="read an integer tensor at run time; its elements become the values of the symbols, each at least `minimum`",
+    doc=(
+        "read integer tensors at run time and bind symbols. Without a `rule` the elements are the values, each at least "
+        "`minimum`. Rule `reshape`: the elements are the target of a Reshape of `dims` (0 copies by position unless "
+        "`allowzero`, -1 takes the rest). Rule `slice`: starts and ends of a Slice along axes of the extents `dims` by "
+        "`steps`; per axis a symbol for the first index and one for the number of elements"
+    ),
 )
 declare(
     "core.fused",

@@ -28,7 +28,7 @@ from sardonyx.kernels.kernel import Kernel, KernelBuilder, Scratch
 from sardonyx.kernels.lane_index import LaneIndex, uniform
 from sardonyx.kernels.map import group_location
 from sardonyx.kernels.microkernel import Panels, accumulate, compute_dtype, read_row, tile_for, widths
-from sardonyx.kernels.padded_rows import padded_rows_kernel
+from sardonyx.kernels.padded_rows import padded_rows_kernel, zeros_kernel
 from sardonyx.kernels.panels import pack_constant, pack_kernel, panel_elements
 from sardonyx.kernels.rows_of_tiles import row_tiles
 from sardonyx.kernels.target import Target
@@ -73,8 +73,8 @@ class _Convolve:
         self._merge_rows()
 
     def build(self) -> list[Kernel]:
-        weights = self._weights()
-        return [*self.kernels, self._product(weights)]
+        product_kernel = self._product(self._weights())
+        return [*self.kernels, product_kernel]
 
     def _merge_rows(self) -> None:
         """With few channels: pad the rows into scratch memory, so that a kernel row is one run."""
@@ -145,9 +145,7 @@ class _Convolve:
         self.kernel, self.b = kernel, b
         self.x = self.input(kernel)
         self.w = weights(kernel)
-        channels = self.depth
-        assert isinstance(channels, int), "the fast kernel is chosen for known channels only"
-        self.zeros = kernel.constant(Dense(np.zeros(channels, self.stored.numpy), self.stored), "zeros")
+        self.zeros = self._zero_row(kernel)
         sources = {
             v: Source(kernel.buffer(o), v.type.shape)
             for v, o in self.outer.items()
@@ -185,6 +183,14 @@ class _Convolve:
         units = self.images * self.groups * per_image
         cost = self.images * self.pixels * self.filters * self.groups * self.taps * self.depth
         return kernel.finish(units, cost)
+
+    def _zero_row(self, kernel: KernelBuilder) -> Value:
+        """Zeros for one tap: a constant, or memory that a kernel of its own clears where channels are symbolic."""
+        if isinstance(self.depth, int):
+            return kernel.constant(Dense(np.zeros(self.depth, self.stored.numpy), self.stored), "zeros")
+        scratch = Scratch(self.stored, self.depth)
+        self.kernels.append(zeros_kernel(self.location, scratch))
+        return kernel.scratch(scratch, "zeros")
 
     # -- the table of pointers
 
@@ -332,7 +338,7 @@ class _Convolve:
                 weight_step=vectors * lanes,
                 read=lambda at: read_row(b, at, vectors, lanes, [None] * vectors),
                 sums=tap.carried[:-1],
-                at_least_once=True,
+                at_least_once=isinstance(self.depth, int),
             )
             b.yield_(*sums, behind)
         sums = tap.results[:-1]

@@ -149,6 +149,11 @@ class Evaluator:
             return self._load_uniform(source, address)
         if address.places is None and address.step == 1:
             return b.load(source.buffer, address.base, self.lanes, self.mask)
+        if address.repeat and self.mask is None:
+            few = b.load(source.buffer, address.run, self.lanes // address.repeat)
+            if self.lanes == address.repeat:
+                return b.splat(few, self.lanes)
+            return b.shuffle(few, few, [lane // address.repeat for lane in range(self.lanes)])
         return b.gather(source.buffer, lane_index.as_vector(b, address, self.lanes), self.mask)
 
     def _load_uniform(self, source: Source, address: LaneIndex) -> Value:
@@ -403,6 +408,12 @@ def _slice(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
     return e._get(op.operands[0], tuple(inner), raw=raw)
 
 
+def _repeat(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
+    axis = op.attributes["axis"]
+    index, _ = lane_index.divide(e.b, place[axis], op.attributes["count"], e.lanes)
+    return e._get(op.operands[0], (*place[:axis], index, *place[axis + 1 :]), raw=raw)
+
+
 def _all(e: Evaluator, conditions: Sequence[Value]) -> Value:
     result = conditions[0]
     for condition in conditions[1:]:
@@ -512,7 +523,9 @@ def _read_checked(e: Evaluator, x: Value, inner: Place, good: Sequence[Value | N
     tests = [g for g in good if g is not None]
     if not tests:
         return e._get(x, inner, raw=raw)
-    fill = e.b.const(0, x.type.dtype if raw else compute_type(x.type.dtype))
+    fill = e.b.const(0, compute_type(x.type.dtype))
+    if raw:
+        fill = e._store_form(fill, x.type.dtype)
     lanes = max(map(lanes_of, tests))
     joint = e.b.splat(tests[0], lanes)
     for test in tests[1:]:
@@ -554,6 +567,7 @@ _MOVES: dict[str, Move] = {
     "assume": _assume,
     "transpose": _transpose,
     "slice": _slice,
+    "repeat": _repeat,
     "pad": _pad,
     "concat": _concat,
     "gather": _gather,

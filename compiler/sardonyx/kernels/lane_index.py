@@ -17,12 +17,17 @@ __all__ = ["LaneIndex", "add", "all_within", "around", "as_vector", "compare", "
 
 @dataclass(frozen=True)
 class LaneIndex:
-    """``base + step * lane``, or the i64 vector ``places`` where given; base is a multiple of ``multiple``."""
+    """``base + step * lane``, or the i64 vector ``places`` where given; base is a multiple of ``multiple``.
+
+    Where ``repeat`` is not 0 the places are ``run + lane // repeat``: consecutive ones, each several times.
+    """
 
     base: Index
     step: int = 0
     places: Value | None = None
     multiple: int = 1
+    run: Index = 0
+    repeat: int = 0
 
     @property
     def is_uniform(self) -> bool:
@@ -58,6 +63,9 @@ def add(b: LoopBuilder, x: LaneIndex, y: LaneIndex, lanes: int) -> LaneIndex:
         multiple = min(_multiple(x), _multiple(y)) if step <= 1 else 1
         return LaneIndex(b.iadd(x.base, y.base), step, multiple=multiple)
     total = b.scalar_op("add", as_vector(b, x, lanes), as_vector(b, y, lanes))
+    for one, other in ((x, y), (y, x)):
+        if one.repeat and other.is_uniform:
+            return LaneIndex(0, places=total, run=b.iadd(one.run, other.base), repeat=one.repeat)
     return LaneIndex(0, places=total)
 
 
@@ -70,6 +78,8 @@ def _multiple(x: LaneIndex) -> int:
 
 def multiply(b: LoopBuilder, x: LaneIndex, factor: Index, lanes: int) -> LaneIndex:
     """x times a factor; a factor known only at run time makes lanes that differ a vector."""
+    if isinstance(factor, int) and factor == 1:
+        return x
     if x.places is None and (x.step == 0 or isinstance(factor, int)):
         step = x.step * factor if isinstance(factor, int) else 0
         known = factor & -factor if isinstance(factor, int) and factor else 1
@@ -88,6 +98,11 @@ def divide(b: LoopBuilder, x: LaneIndex, divisor: Index, lanes: int) -> tuple[La
         if aligned:
             rest = LaneIndex(b.imod(x.base, divisor), 1, multiple=lanes)
             return LaneIndex(b.idiv(x.base, divisor)), rest
+        if lanes % divisor == 0 and _multiple(x) % divisor == 0:
+            quotient = _vector_op(b, "div", x, divisor, lanes)
+            run = b.idiv(x.base, divisor)
+            repeated = LaneIndex(0, places=quotient.places, run=run, repeat=divisor)
+            return repeated, _vector_op(b, "rem", x, divisor, lanes)
     return _vector_op(b, "div", x, divisor, lanes), _vector_op(b, "rem", x, divisor, lanes)
 
 

@@ -11,7 +11,7 @@ from sardonyx.loop.builder import Index
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import DimLike, product
 
-__all__ = ["padded_rows_kernel"]
+__all__ = ["padded_rows_kernel", "zeros_kernel"]
 
 
 def padded_rows_kernel(
@@ -43,3 +43,15 @@ def padded_rows_kernel(
     rows = product(kind.shape[:-2])
     return kernel.finish(rows, rows * kind.shape[-2] * kind.shape[-1])
 
+
+
+def zeros_kernel(location: Location, scratch: Scratch) -> Kernel:
+    """Clears scratch memory."""
+    kernel = KernelBuilder("zeros", location)
+    b = kernel.b
+    out = kernel.scratch(scratch, "zeros")
+    wide = scratch.dtype if scratch.dtype.bits >= 32 else dtypes.f32
+    zero = b.convert(b.const(0.0, wide), scratch.dtype)
+    with b.loop(kernel.begin, kernel.end) as place:
+        b.store(zero, out, place.index)
+    return kernel.finish(scratch.size, scratch.size)

@@ -49,7 +49,7 @@ def _convolve(op: Op, target: Target) -> Sequence[Kernel]:
     if is_fast(x.type.dtype) and "dtype" not in inner.attributes:
         if is_depthwise(inner, weights):
             return [depthwise_kernel(*arguments)]
-        if isinstance(w.type.shape[1], int) and w.type.shape[1] > 0:
+        if w.type.shape[1] != 0:
             return convolve_kernels(*arguments)
     return [plain_convolve_kernel(*arguments)]
 

@@ -14,11 +14,14 @@ from sardonyx.ir.types import Shape
 from sardonyx.kernels.kernel import Kernel, KernelBuilder
 from sardonyx.kernels.map import group_location
 from sardonyx.kernels.target import Target
+from sardonyx.kernels.vector_loop import vector_loop
 from sardonyx.kernels.views import row_major
 from sardonyx.loop.builder import Index, LoopBuilder, lanes_of
 from sardonyx_runtime.dims import DimLike, ceildiv, product
 
 __all__ = ["merged_axes", "transpose_kernel", "turn"]
+
+_PIECE = 4096  # elements of a row that are one unit of work where few rows are interleaved
 
 def turn(b: LoopBuilder, rows: Sequence[Value]) -> list[Value]:
     """The transpose of as many vectors as they have lanes."""
@@ -63,6 +66,8 @@ def transpose_kernel(
     lanes = min(16, target.vector_bytes // dtype.itemsize)
     if lanes < 4 and dtype.itemsize < 8:
         return None
+    if shape[permutation[-1]] in (2, 3, 4) and list(permutation) == [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]:
+        return _interleave_kernel(region, operands, results, shape, lanes)
     kernel = KernelBuilder("transpose", group_location(region))
     b = kernel.b
     source, out = kernel.buffer(operands[0], name="x"), kernel.buffer(results[0], name="out")
@@ -89,6 +94,62 @@ def transpose_kernel(
         have = b.imin(b.isub(columns, column), lanes)
         _strip(b, source, out, lanes, have, rows, read, write, read_step, write_step)
     return kernel.finish(product(shape[a] for a in outer) * strips, product(shape))
+
+
+def _interleave_kernel(
+    region: Block,
+    operands: Sequence[Value],
+    results: Sequence[Value],
+    shape: Sequence[DimLike],
+    lanes: int,
+) -> Kernel:
+    """(..., few, many) to (..., many, few): vectors of all rows are shuffled into one run of elements."""
+    few, many = shape[-2], shape[-1]
+    assert isinstance(few, int)
+    kernel = KernelBuilder("interleave", group_location(region))
+    b = kernel.b
+    source, out = kernel.buffer(operands[0], name="x"), kernel.buffer(results[0], name="out")
+    length = kernel.dim(many)
+    pieces = ceildiv(many, _PIECE)
+    with b.loop(kernel.begin, kernel.end) as unit:
+        count = kernel.dim(pieces)
+        image, piece = b.idiv(unit.index, count), b.imod(unit.index, count)
+        base = b.imul(image, b.imul(length, few))
+        start = b.imul(piece, _PIECE)
+        stop = b.imin(b.iadd(start, _PIECE), length)
+
+        def body(index: Index, mask: Value | None) -> None:
+            rows = [
+                b.load(source, b.iadd(base, b.iadd(b.imul(length, r), index)), lanes, mask) for r in range(few)
+            ]
+            to = b.iadd(base, b.imul(index, few))
+            left = b.imul(b.isub(length, index), few)
+            for part, vector in enumerate(_interleaved(b, rows)):
+                keep = None if mask is None else b.mask(b.imax(b.isub(left, part * lanes), 0), lanes)
+                b.store(vector, out, b.iadd(to, part * lanes), keep)
+
+        vector_loop(b, start, stop, lanes, 1, 1, body)
+    return kernel.finish(product(shape[:-2]) * pieces, product(shape))
+
+
+def _interleaved(b: LoopBuilder, rows: Sequence[Value]) -> list[Value]:
+    """The elements of the rows in turn, as as many vectors."""
+    lanes, few = lanes_of(rows[0]), len(rows)
+    vectors = []
+    for part in range(few):
+        places = [divmod(part * lanes + lane, few) for lane in range(lanes)]  # (element, row)
+        vector = rows[0]
+        for number in range(1, few):
+            # Lanes of earlier rows stay where they were put; of the first row they are picked by the first shuffle.
+            picks = []
+            for lane, (element, row) in enumerate(places):
+                if row == number:
+                    picks.append(lanes + element)
+                else:
+                    picks.append(element if number == 1 and row == 0 else lane)
+            vector = b.shuffle(vector, rows[number], picks)
+        vectors.append(vector)
+    return vectors
 
 
 def _strip(

@@ -27,6 +27,7 @@ declare(
     traits=[Trait.ELEMENTWISE],
     doc="x * y + z inside sums of products: rounded once where the target has such an instruction, else twice",
 )
+declare("loop.trailing_zeros", "x", traits=[Trait.ELEMENTWISE], doc="how many zeros stand below the lowest 1 of an integer that is not 0")
 declare("loop.convert", "x", "to saturate? round_mode? infinity? exact?", doc="to another element type; `exact`: no rounding is needed")
 declare("loop.bitcast", "x", "to", doc="the same bits as another element type of this width")
 declare("loop.round", "x", "to", doc="an f32 rounded to a 16-bit float, kept as f32")
@@ -108,10 +109,10 @@ declare("loop.view", "buffer", "offset", doc="the same memory from an offset in 
 declare("loop.write_dims", "buffer", "values dtype", traits=[Trait.EFFECT], doc="write dims into a buffer")
 declare(
     "loop.read_dims",
-    "buffer",
-    "symbols minimum dtype node",
+    "*buffers",
+    "symbols minimum dtypes counts node rule? dims? steps? allowzero?",
     traits=[Trait.EFFECT],
-    doc="bind symbols to the elements of a buffer; a fault if one is below `minimum`",
+    doc="bind symbols to the elements of buffers, by the rules of `core.bind_dims`; a fault names the node",
 )
 declare(
     "loop.require",

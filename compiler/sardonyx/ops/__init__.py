@@ -13,6 +13,7 @@ from sardonyx.ops import (
     layer_norm,
     convolution,
     matmul,
+    movement,
     normalization,
     pooling,
     quantize,
@@ -20,6 +21,7 @@ from sardonyx.ops import (
     resize,
     shape,
     transcendental,
+    trees,
 )
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "layer_norm",
     "convolution",
     "matmul",
+    "movement",
     "normalization",
     "pooling",
     "quantize",
@@ -39,4 +42,5 @@ __all__ = [
     "resize",
     "shape",
     "transcendental",
+    "trees",
 ]

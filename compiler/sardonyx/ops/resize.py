@@ -45,6 +45,7 @@ _COORDINATES = (
     "pytorch_half_pixel",
     "align_corners",
     "asymmetric",
+    "tf_half_pixel_for_nn",
     "tf_crop_and_resize",
 )
 _POLICIES = ("stretch", "not_larger", "not_smaller")
@@ -273,8 +274,13 @@ def _resize(b: Builder, x: Value, lines: Sequence[_Axis], options: _Options) -> 
         outside = {line.axis: _outside(b, line, at) for line, at in tables} if options.roi is not None else {}
     if options.mode == "nearest":
         value = x
-        for axis, sampling in taps.items():
-            value = b.op("core.gather", value, sampling.indices[0], axis=axis, trusted=True)
+        for line in active:
+            count = _repeats(line, options)
+            if count:
+                value = b.op("core.repeat", value, axis=line.axis, count=count)
+                continue
+            (index,) = taps[line.axis].indices
+            value = b.op("core.gather", value, index, axis=line.axis, trusted=True)
     else:
         value = b.convert(x, _compute_type(dtype))
         # The last axis first: what it reads at scattered places is then least.
@@ -318,6 +324,21 @@ def _is_identity(line: _Axis, options: _Options) -> bool:
     return known is not None and float(known) == 1
 
 
+def _repeats(line: _Axis, options: _Options) -> int:
+    """How often a nearest mode repeats each element in a row; 0 where it does anything else."""
+    if line.scale is None:
+        ratio = floordiv(line.new, line.old) if line.old != 0 else 0
+    else:
+        known = constant_of(line.scale)
+        ratio = int(known) if known is not None and float(known).is_integer() else 0
+    if not isinstance(ratio, int) or ratio < 1 or line.new != line.old * ratio:
+        return 0
+    centred = options.coordinates in ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel")
+    to_nearest = centred and options.nearest.startswith("round") and line.new != 1
+    down = options.coordinates == "asymmetric" and options.nearest == "floor"
+    return ratio if to_nearest or down else 0
+
+
 def _coordinates(b: Builder, line: _Axis, options: _Options) -> Value:
     """Where each new place lies among the old ones, in float64."""
     at = positions(b, line.new)
@@ -351,6 +372,8 @@ def _coordinates(b: Builder, line: _Axis, options: _Options) -> Value:
         line_ = b.div(b.mul(b.mul(at, spread(b.sub(end, start))), spread(last)), spread(divisor))
         middle = b.mul(b.mul(b.sub(end, start), last), half)
         return b.add(b.select(spread(single), spread(middle), line_), spread(b.mul(start, last)))
+    if mode == "tf_half_pixel_for_nn":  # of opset 11 only
+        return unscaled(b.add(at, spread(half)))
     moved = b.sub(unscaled(b.add(at, spread(half))), spread(half))
     if mode == "pytorch_half_pixel":
         return b.select(spread(b.gt(new, one)), moved, b.full(0.0, moved))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sardonyx.core.builder import Builder, dims_in
-from sardonyx.errors import CompileError
+from sardonyx.errors import CompileError, NeedsConstant
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Value
 from sardonyx.ops.registry import onnx_op
@@ -36,7 +36,7 @@ def static_ints(b: Builder, value: Value, what: str) -> tuple[int, ...]:
     """The elements of an integer input that has to be known at compile time."""
     known = dims_in(value)
     if known is None or any(isinstance(k, Dim) for k in known.ravel()):
-        raise CompileError(f"the input {what!r} decides the rank or layout, so it has to be constant")
+        raise NeedsConstant(f"the input {what!r} decides the rank or layout, so it has to be constant", value.name)
     return tuple(int(k) for k in known.ravel())
 
 
@@ -92,7 +92,13 @@ def constant_of_shape(b: Builder, dims: Value, *, value: Dense | None = None) ->
 
 @onnx_op("Reshape", since=5)
 def reshape(b: Builder, x: Value, target: Value, *, allowzero: int = 0) -> Value:
-    return reshape_to(b, x, b.dims_of(target, minimum=-1), allowzero=bool(allowzero))
+    if dims_in(target) is not None:
+        return reshape_to(b, x, b.dims_of(target), allowzero=bool(allowzero))
+    rank = target.type.size if isinstance(target.type.size, int) else 0
+    stems = [f"{target.name or 'shape'}.{i}" for i in range(rank)]
+    wanted = b.bind("reshape", [target], stems, dims=x.type.shape, allowzero=bool(allowzero))
+    b.require("equal", x.type.size, product(wanted), f"{x.name or 'the input'} does not have as many elements as its new shape")
+    return b.reshape(x, wanted)
 
 
 @onnx_op("Reshape", until=4)
@@ -257,10 +263,22 @@ def slice_1(
 def slice_10(
     b: Builder, x: Value, starts: Value, ends: Value, axes: Value | None = None, steps: Value | None = None
 ) -> Value:
-    low, high = b.dims_of(starts, minimum=-(2**63)), b.dims_of(ends, minimum=-(2**63))
-    chosen = tuple(range(len(low))) if axes is None else static_ints(b, axes, "axes")
-    strides = (1,) * len(low) if steps is None else static_ints(b, steps, "steps")
-    return slice_axes(b, x, low, high, normal_axes(chosen, x.type.rank), strides)
+    count = starts.type.size if isinstance(starts.type.size, int) else 0
+    chosen = normal_axes(range(count) if axes is None else static_ints(b, axes, "axes"), x.type.rank)
+    strides = (1,) * count if steps is None else static_ints(b, steps, "steps")
+    if any(s == 0 for s in strides):
+        raise CompileError("a step of Slice is 0")
+    if dims_in(starts) is not None and dims_in(ends) is not None:
+        return slice_axes(b, x, b.dims_of(starts), b.dims_of(ends), chosen, strides)
+    stems = [f"{x.name or 'slice'}.{what}{axis}" for axis in chosen for what in ("first", "count")]
+    extents = tuple(x.type.shape[a] for a in chosen)
+    bound = b.bind("slice", [starts, ends], stems, dims=extents, steps=strides)
+    first: list[DimLike] = [0] * x.type.rank
+    sizes: list[DimLike] = list(x.type.shape)
+    by = [1] * x.type.rank
+    for i, axis in enumerate(chosen):
+        first[axis], sizes[axis], by[axis] = bound[2 * i], bound[2 * i + 1], strides[i]
+    return b.op("core.slice", x, starts=tuple(first), sizes=tuple(sizes), steps=tuple(by))
 
 
 @onnx_op("Gather")

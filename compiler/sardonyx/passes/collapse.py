@@ -14,6 +14,9 @@ from sardonyx_runtime.dims import DimLike, product
 __all__ = ["collapse_region"]
 
 _PATTERN_OPS = frozenset({"core.broadcast", "core.assume"})
+_INDEXED = frozenset(
+    f"core.{k}" for k in "reshape transpose slice pad concat gather gather_elements gather_nd iota".split()
+)
 
 
 def collapse_region(region: Block) -> bool:
@@ -28,7 +31,7 @@ def collapse_region(region: Block) -> bool:
         return False
     values: list[Value] = [*region.arguments, *(r for op in region.ops for r in op.results)]
     for op in region.ops:
-        if op.name in ("core.reshape", "core.transpose", "core.slice", "core.pad", "core.concat", "core.gather", "core.iota"):
+        if op.name in _INDEXED:
             return False
         if op.name == "core.dims" and op.result.type.rank:
             return False

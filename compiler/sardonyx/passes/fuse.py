@@ -26,6 +26,7 @@ _HEAVY = frozenset(
     ).split()
 )
 VIEWS = frozenset({"core.reshape", "core.assume"})  # on their own they name the same memory anew
+_GATHERS = frozenset({"core.gather", "core.gather_elements", "core.gather_nd"})
 _OUTSIDE = frozenset({"core.require", "core.bind_dims", "core.return", "core.yield", "core.bind_result", "core.if", "core.loop", "core.constant"})
 
 
@@ -83,7 +84,7 @@ class _Fuser:
         sort_block(body)
 
     def _fusible(self, op: Op) -> bool:
-        return has_trait(op, Trait.ELEMENTWISE) or has_trait(op, Trait.MOVEMENT)
+        return has_trait(op, Trait.ELEMENTWISE) or has_trait(op, Trait.MOVEMENT) or op.name in _GATHERS
 
     def _pull(self, root: Op) -> list[Op]:
         """The root and every producer that only this group uses."""
@@ -104,6 +105,8 @@ class _Fuser:
                     continue
                 if expands and not self._cheap(producer):
                     continue
+                if op.name in _GATHERS and operand is op.operands[0] and not has_trait(producer, Trait.MOVEMENT):
+                    continue  # an element that is read often would be computed as often
                 group.append(producer)
                 self.group_of[producer] = group
         order = {op: i for i, op in enumerate(self.function.body.ops)}
@@ -132,7 +135,6 @@ _KINDS = {
     "core.convolve": "convolve",
     "core.window_reduce": "window",
     "core.arg_reduce": "arg_reduce",
-    "core.gather": "map",
 }
 
 

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from sardonyx.core.builder import Builder
+from sardonyx.ir.attributes import Dense
 from sardonyx.ir.declare import Trait, has_trait
 from sardonyx.ir.graph import Block, HasBody, Op, Value
 from sardonyx.ir.types import Shape, TensorType
@@ -31,6 +34,7 @@ def contraction_groups(function: HasBody) -> list[list[Op]]:
     """One list of ops (in program order) per product; rewrites the function so that they fit."""
     body = function.body
     _split_scalars(body)
+    _fold_weights(body)
     _canonical(body)
     _sink_reshapes(body)
     for op in body.ops.copy():
@@ -71,11 +75,30 @@ def _split_scalars(body: Block) -> None:
                 _copy_for(body, op, user)
 
 
+def _fold_weights(body: Block) -> None:
+    """Weights that are a constant moved about become a constant, which the kernel packs when it is made."""
+    for op in body.ops.copy():
+        if op.name != "core.convolve" or not op.operands[1].type.is_static:
+            continue
+        x, w = op.operands
+        view = view_of(w)
+        root = view.root.op
+        if view.root is not w and root is not None and root.name == "core.constant":
+            dense = root.attributes["value"]
+            strides = [int(s) * dense.array.itemsize for s in view.strides]
+            flat = np.ascontiguousarray(dense.array).reshape(-1)[int(view.offset) :]
+            array = np.lib.stride_tricks.as_strided(flat, w.type.shape, strides, writeable=False)
+            b = Builder(Block(), location=op.location)
+            op.set_operands((x, b.constant(Dense(array, dense.dtype))))
+            _place(body, b, body.ops.index(op))
+
+
 def _canonical(body: Block) -> None:
     """1x1 convolutions become contractions; other products with spatial axes get a reshape to (n, rows, columns)."""
     for op in body.ops.copy():
         if op.name == "core.convolve" and _is_pointwise(op):
-            _contraction_of(body, op)
+            if not _channels_first(body, op):
+                _contraction_of(body, op)
         elif op.name in ("core.convolve", "core.window_reduce"):
             _flatten(body, op)
 
@@ -104,6 +127,43 @@ def _contraction_of(body: Block, op: Op) -> None:
     result = b.reshape(flat, shape)
     result.name = op.result.name
     _replace(body, op, b, result)
+
+
+def _channels_first(body: Block, op: Op) -> bool:
+    """A pointwise convolution alone between transposes works on channels first as it is: filters are the rows.
+
+    Whether it was one: convolve(transpose(x), w) transposed back = w times x of every image.
+    """
+    x, w = op.operands
+    last = (0, *range(2, x.type.rank), 1)
+    users = list(op.result.uses)
+    back = (0, x.type.rank - 1, *range(1, x.type.rank - 1))
+    turned = x.op is not None and x.op.name == "core.transpose" and x.op.attributes["permutation"] == last
+    returned = all(u.name == "core.transpose" and u.attributes["permutation"] == back for u in users)
+    if not turned or not users or not returned or "dtype" in op.attributes:
+        return False
+    assert x.op is not None
+    n, filters, channels = x.type.shape[0], w.type.shape[0], w.type.shape[1]
+    pixels = product(x.type.shape[1:-1])
+    b = Builder(Block(), location=op.location)
+    flat = b.op(
+        "core.contract",
+        b.broadcast_to(b.reshape(w, (filters, channels)), (n, filters, channels)),
+        b.reshape(x.op.operands[0], (n, channels, pixels)),
+    )
+    result = b.reshape(flat, users[0].result.type.shape)
+    result.name = users[0].result.name
+    position = body.ops.index(users[0])
+    for user in users:
+        user.result.replace_by(result)
+        user.drop_uses()
+        user.block = None
+    _place(body, b, position)
+    body.ops = [o for o in body.ops if o.block is body]
+    op.drop_uses()
+    op.block = None
+    body.ops.remove(op)
+    return True
 
 
 def _flatten(body: Block, op: Op) -> None:

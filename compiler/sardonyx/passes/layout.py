@@ -182,6 +182,17 @@ def _concat(b: Builder, op: Op, turned: Turned) -> Value:
     return b.transpose(b.op("core.concat", *turned.inner, axis=axis), turned.permutation)
 
 
+def _repeat(b: Builder, op: Op, turned: Turned) -> Value:
+    """repeat(transpose(x)) = transpose(repeat(x)) along the axis it was."""
+    axis = turned.permutation[op.attributes["axis"]]
+    return b.transpose(b.op(op.name, *turned.inner, **{**op.attributes, "axis": axis}), turned.permutation)
+
+
+def _gather(b: Builder, op: Op, turned: Turned) -> Value | None:
+    """gather(transpose(x), one-dimensional indices) = transpose(gather(x)) along the axis it was."""
+    return _repeat(b, op, turned) if op.operands[1].type.rank == 1 else None
+
+
 def _reduce(b: Builder, op: Op, turned: Turned) -> Value:
     """reduce(transpose(x)) = transpose(reduce(x)) over the axes they were."""
     axes = tuple(sorted(turned.permutation[a] for a in op.attributes["axes"]))
@@ -211,11 +222,13 @@ _PER_AXIS: Mapping[str, tuple[str, ...]] = {
     "core.slice": ("starts", "sizes", "steps"),
     "core.assume": ("shape",),
 }
-_SCALAR_SECOND = frozenset({"core.pad"})  # the second operand is no tensor of the axes
+_SCALAR_SECOND = frozenset({"core.pad", "core.gather"})  # the second operand is no tensor of the axes
 
 _RULES: Mapping[str, Rule] = {
     "core.broadcast": _broadcast,
     "core.concat": _concat,
+    "core.gather": _gather,
+    "core.repeat": _repeat,
     "core.reduce": _reduce,
     "core.reshape": _reshape,
     **{name: _axes_moved(name) for name in _PER_AXIS},

@@ -9,7 +9,7 @@ from sardonyx.ir.graph import Block, Op, walk
 from sardonyx.ir.types import TensorType
 from sardonyx_runtime.dims import Dim, symbols_of
 
-__all__ = ["bound_symbols", "sort_block"]
+__all__ = ["bound_symbols", "loop_symbols", "sort_block"]
 
 
 def sort_block(block: Block) -> bool:
@@ -60,8 +60,15 @@ def bound_symbols(op: Op) -> tuple[str, ...]:
     if op.name == "core.bind_dims" or op.name == "core.if":
         return tuple(op.attributes["symbols"])
     if op.name == "core.loop":
-        return (*op.attributes["results"], *symbols_of(op.attributes["count"]))
+        return loop_symbols(op)
     return ()
+
+
+def loop_symbols(op: Op) -> tuple[str, ...]:
+    """The symbols that a loop binds for what follows: the number of passes only where it is not known before."""
+    attributes = op.attributes
+    counted = attributes["conditional"] or attributes["trip"] == -1
+    return (*attributes["results"], *(symbols_of(attributes["count"]) if counted else ()))
 
 
 def _symbols(op: Op) -> Iterator[str]:

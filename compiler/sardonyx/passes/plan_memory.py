@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sardonyx.ir.graph import Block, Op, Value, walk
+from sardonyx.passes.order import loop_symbols
 from sardonyx.passes.program import Program
 from sardonyx_runtime.dims import DimLike, floordiv, maximum, symbols_of
 
@@ -106,7 +107,7 @@ def _bound(op: Op) -> tuple[str, ...]:
     if op.name in ("loop.read_dims", "loop.branch"):
         return tuple(op.attributes["symbols"])
     if op.name == "loop.repeat":
-        return (*op.attributes["results"], *symbols_of(op.attributes["count"]))
+        return loop_symbols(op)
     return ()
 
 

@@ -200,11 +200,14 @@ class _Scheduler:
         )
 
     def bind_dims(self, op: Op) -> None:
-        (x,) = op.operands
-        self.effect(
-            "read_dims", [self.buffer(x)], op.location, symbols=op.attributes["symbols"], dtype=x.type.dtype,
-            minimum=op.attributes.get("minimum", 0), node=self.program.node_number(op.location),
-        )
+        attributes = {
+            **op.attributes,
+            "dtypes": tuple(x.type.dtype for x in op.operands),
+            "counts": tuple(x.type.size for x in op.operands),
+            "minimum": op.attributes.get("minimum", 0),
+            "node": self.program.node_number(op.location),
+        }
+        self.effect("read_dims", [self.buffer(x) for x in op.operands], op.location, **attributes)
 
 
 _EVERYWHERE = frozenset({"input", "weights", "status", "const"})
