@@ -39,6 +39,15 @@ class CompiledModel(NativeModel):
         self._parts = parts
         self._target = target
 
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as a shared library with everything in it: code, weights, signature.
+
+        ``sardonyx_runtime.load(path)`` runs it without the compiler, on this machine and others whose CPU has
+        the same features; a C program calls it as docs/abi.md says.  The host's C compiler or linker is
+        needed; CompileError if there is none.
+        """
+        import_module("sardonyx.artifact").export(self._parts, self._target, path)
+
     def ir(self, stage: str, **options: Any) -> str:
         """The model's text at a stage, made anew from its source: see `sardonyx.stage_text`."""
         stage_text = import_module("sardonyx.stages").stage_text
@@ -78,7 +87,9 @@ def _specialised(model: Any, error: NeedsConstant, **options: Any) -> CompiledMo
     def compile_variant(proto: Any) -> CompiledModel:
         return compile(proto, **options)
 
-    made: CompiledModel = import_module("sardonyx.specialised").SpecialisedModel(model, error, compile_variant)
+    made: CompiledModel = import_module("sardonyx.specialised").SpecialisedModel(
+        model, error, compile_variant
+    )
     return made
 
 

@@ -237,3 +237,19 @@ def test_refused() -> None:
     compiled = compile_for(PATCH, make_model("c = MatMul (a, b)", {"a": x, "b": x}, dims={"a": [2, "k"], "b": ["l", 3]}))
     with pytest.raises(RuntimeFault, match="inner dims"):
         compiled.run([x, x])
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_matrices_spread_from_a_number(symbolic: bool) -> None:
+    """Operands that are one number everywhere are never written out."""
+    x = numbers((5, 7))
+    nodes = [
+        "w = ConstantOfShape <value = float[1] {0.5}> (shape)",
+        "c = MatMul (a, w)",
+        "d = Gemm <transA = 1, transB = 1> (w, c)",
+    ]
+    model = make_model(
+        nodes, {"a": x}, constants={"shape": np.array([7, 9])}, dims={"a": ["m", 7]} if symbolic else {}
+    )
+    (got,) = compile_for(PATCH, model).run([x])
+    check(got, prepare(model)([x])[0], rtol=1e-5, atol=1e-5)

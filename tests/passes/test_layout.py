@@ -34,6 +34,10 @@ def transposes(module: Module) -> list[tuple[int, ...]]:
     return [tuple(op.attributes["permutation"]) for op in module.main.body.ops if op.name == "core.transpose"]
 
 
+def described(module: Module) -> list[tuple[Any, ...]]:
+    return [(op.name, [str(r.type) for r in op.results], dict(op.attributes)) for op in module.main.body.ops]
+
+
 X = numbers(2, 3, 5, 6)
 W = {"w": numbers(4, 3, 3, 3), "v": numbers(4, 4, 1, 1), "k": numbers(4), "d": numbers(4, 1, 3, 3)}
 NORM = {"s": numbers(4, seed=1), "t": numbers(4, seed=2), "m": numbers(4, seed=3), "q": np.abs(numbers(4, seed=4)) + 1}
@@ -81,8 +85,8 @@ def test_chain_stays_channels_last(name: str, symbolic: bool) -> None:
     """Only the model's own input and output are transposed; the values are the same, bit for bit."""
     module = lowered(chain(name, symbolic))
     (want,) = interpret(module.main, [X])
-    before = [op.name for op in module.main.body.ops]
-    assert Layout().run(module) == (before != [op.name for op in module.main.body.ops])
+    before = described(module)
+    assert Layout().run(module) == (before != described(module))
     Simplify().run(module)
     assert len(transposes(module)) <= CHAINS[name][1], transposes(module)
     check(interpret(module.main, [X])[0], want)
@@ -93,9 +97,9 @@ def test_second_run_changes_nothing(name: str) -> None:
     module = lowered(chain(name, False))
     while Layout().run(module):
         Simplify().run(module)
-    before = [op.name for op in module.main.body.ops]
+    before = described(module)
     assert not Layout().run(module)
-    assert [op.name for op in module.main.body.ops] == before
+    assert described(module) == before
 
 
 @pytest.mark.parametrize("name", CHAINS)

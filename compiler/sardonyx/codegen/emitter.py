@@ -403,6 +403,13 @@ class Emitter:
         self.module.declare(name, t.text, f"{t.text}, i1")
         return self.result(t, f"call {t.text} @{name}({t.text} {a.ref}, i1 false)")
 
+    def count_trailing_zeros(self, a: V) -> V:
+        """Trailing zero bits; poison where a is zero"""
+        t = a.type
+        name = f"llvm.cttz.{t.suffix}"
+        self.module.declare(name, t.text, f"{t.text}, i1")
+        return self.result(t, f"call {t.text} @{name}({t.text} {a.ref}, i1 true)")
+
     def any(self, mask: V) -> V:
         """i1: whether any lane of an i1 vector is set."""
         if mask.type.width == 1:

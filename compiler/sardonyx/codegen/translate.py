@@ -211,6 +211,34 @@ class _Translator:
         mask = self.get(op.operands[3]) if len(op.operands) > 3 else None
         self.e.scatter(stored, self.get(buffer), self.get(op.operands[2]), mask)
 
+    def compress(self, op: Op) -> None:
+        """LLVM's compressing store; a scalar is stored or not."""
+        e = self.e
+        value, buffer = op.operands[0], op.operands[1]
+        stored = self._to_memory(self.get(value), buffer.type.dtype)
+        address, mask = self._address(buffer, self.get(op.operands[2])), self.get(op.operands[3])
+        if stored.type.width == 1:
+            store, after = e.new_label("keep"), e.new_label("next")
+            e.cond_br(mask, store, after)
+            e.label(store)
+            e.store(stored, address)
+            e.br(after)
+            e.label(after)
+            return
+        t = stored.type
+        name = f"llvm.masked.compressstore.{t.suffix}"
+        e.module.declare(name, "void", f"{t.text}, ptr, {mask.type.text}")
+        e.raw(f"  call void @{name}({t.text} {stored.ref}, ptr {address.ref}, {mask.type.text} {mask.ref})")
+
+    def count(self, op: Op) -> None:
+        e, mask = self.e, self.get(op.operands[0])
+        if mask.type.width == 1:
+            self.put(op, e.zext(mask, 64))
+            return
+        bits = e.zext(e.bitcast(mask, ltype("i", mask.type.width)), 64)
+        e.module.declare("llvm.ctpop.i64", "i64", "i64")
+        self.put(op, e.result(I64, f"call i64 @llvm.ctpop.i64(i64 {bits.ref})"))
+
     def offset(self, op: Op) -> None:
         self.put(op, self._address(op.operands[0], self.get(op.operands[1])))
 
@@ -276,6 +304,27 @@ class _Translator:
         e.label(after)
         self.values.update(zip(op.results, carried if once else phis, strict=True))
 
+    def while_(self, op: Op) -> None:
+        """The body, then again while the first value of its yield holds."""
+        e, body = self.e, op.regions[0]
+        initial = [self.get(o) for o in op.operands]
+        before, head, after = e.block, e.new_label("while"), e.new_label("end")
+        e.br(head)
+        e.label(head)
+        phis = [V(v.type, e.name("c")) for v in initial]
+        place = len(e.lines)
+        e.lines.extend([""] * len(phis))  # once the back edge is known
+        self.values.update(zip(body.arguments, phis, strict=True))
+        for inner in body.ops[:-1]:
+            (_TABLE.get(inner.kind) or _Translator.scalar)(self, inner)
+        again, *carried = (self.get(o) for o in body.terminator.operands)
+        back = e.block
+        e.cond_br(again, head, after)
+        for i, (phi, first, later) in enumerate(zip(phis, initial, carried, strict=True)):
+            e.lines[place + i] = f"  {phi.ref} = phi {phi.type.text} [ {first.ref}, %{before} ], [ {later.ref}, %{back} ]"
+        e.label(after)
+        self.values.update(zip(op.results, carried, strict=True))
+
     def if_(self, op: Op) -> None:
         e = self.e
         condition = self.get(op.operands[0])
@@ -337,6 +386,9 @@ _TABLE: dict[str, Callable[[_Translator, Op], None]] = {
     "prefetch": _Translator.prefetch,
     "for": _Translator.for_,
     "if": _Translator.if_,
+    "while": _Translator.while_,
+    "compress": _Translator.compress,
+    "count": _Translator.count,
     "fault": _Translator.fault,
     "return": _Translator.return_,
 }

@@ -9,9 +9,10 @@ from sardonyx.core import (
     elementwise,
     indexing,
     movement,
+    order,
     program,
     reduction,
     trees,
 )
 
-__all__ = ["contraction", "control", "elementwise", "indexing", "movement", "program", "reduction", "trees"]
+__all__ = ["contraction", "control", "elementwise", "indexing", "movement", "order", "program", "reduction", "trees"]

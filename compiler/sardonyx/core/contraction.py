@@ -22,7 +22,8 @@ Array = np.ndarray[Any, Any]
 
 def _contract_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
     x, y = tensors(types, "contract")
-    one_dtype([x, y], "contract")
+    if not ("dtype" in attributes and all(t.dtype in (dtypes.i8, dtypes.u8) for t in (x, y))):
+        one_dtype([x, y], "contract")
     if x.rank < 2 or y.rank != x.rank:
         raise TypeRuleError(f"contract: ranks {x.rank} and {y.rank}; equal ranks of at least 2 are needed")
     if x.shape[:-2] != y.shape[:-2]:
@@ -50,7 +51,10 @@ declare(
     "dtype?",
     infer=_contract_rule,
     evaluate=_contract,
-    doc="batched matrix product (..., m, k) x (..., k, n) -> (..., m, n); floats accumulate in float32 or wider",
+    doc=(
+        "batched matrix product (..., m, k) x (..., k, n) -> (..., m, n); floats accumulate in float32 or wider; "
+        "bytes with and without a sign may meet in a wider `dtype`"
+    ),
 )
 
 
@@ -140,7 +144,7 @@ def _convolve(attributes: Mapping[str, Any], x: Array, w: Array) -> Array:
         for position, part in _window_slices(attributes, w.shape[2:], padded):
             grouped = part.reshape(*part.shape[:-1], group, w.shape[1])
             weight = w[(slice(None), slice(None), *position)].astype(wide)
-            product = np.einsum("...gc,gfc->...gf", grouped, weight.reshape(group, -1, w.shape[1]))
+            product = np.einsum("...gc,gfc->...gf", grouped, weight.reshape(group, w.shape[0] // group, w.shape[1]))
             result = product if result is None else result + product
         flat = result.reshape(*result.shape[:-2], w.shape[0])
         return rounding.to_float(flat, dtype.numpy) if source.is_float else np.asarray(flat, dtype.numpy)

@@ -16,6 +16,7 @@ from sardonyx.kernels.plain_convolve import plain_convolve_kernel
 from sardonyx.kernels.rows import rows_kernel
 from sardonyx.kernels.target import Target
 from sardonyx.kernels.transpose import transpose_kernel
+from sardonyx.kernels.trees import trees_kernel
 from sardonyx.kernels.window import window_kernel
 
 __all__ = ["kernels_of"]
@@ -62,6 +63,10 @@ def _transpose(op: Op, target: Target) -> Sequence[Kernel]:
     return [transpose_kernel(op.regions[0], op.operands, op.results, target) or map_kernel(op.regions[0], op.operands, op.results, target)]
 
 
+def _trees(op: Op, target: Target) -> Sequence[Kernel]:
+    return [trees_kernel(op.regions[0], op.operands, op.results, target)]
+
+
 _KINDS: dict[str, Callable[[Op, Target], Sequence[Kernel]]] = {
     "map": _map,
     "rows": _rows,
@@ -69,6 +74,7 @@ _KINDS: dict[str, Callable[[Op, Target], Sequence[Kernel]]] = {
     "convolve": _convolve,
     "window": _window,
     "transpose": _transpose,
+    "trees": _trees,
 }
 
 

@@ -29,10 +29,13 @@ def lanes_of(value: Value) -> int:
 class For:
     """A loop under construction: its index and carried values; ``results`` once the body has ended."""
 
-    def __init__(self, op: Op) -> None:
+    def __init__(self, op: Op, first: int = 1) -> None:
         self.op = op
-        self.index: Value = op.regions[0].arguments[0]
-        self.carried: list[Value] = op.regions[0].arguments[1:]
+        self.carried: list[Value] = op.regions[0].arguments[first:]
+
+    @property
+    def index(self) -> Value:
+        return self.op.regions[0].arguments[0]
 
     @property
     def results(self) -> list[Value]:
@@ -90,6 +93,15 @@ class LoopBuilder:
             yield For(op)
             if not body.ops or body.ops[-1].name != "loop.yield":
                 self.yield_()
+
+    @contextmanager
+    def repeat(self, carried: Sequence[Value]) -> Iterator[For]:
+        """A body that runs at least once; it ends with ``b.yield_(again, *carried)``."""
+        body = Block([c.type for c in carried])
+        op = Op("loop.while", list(carried), [c.type for c in carried], {}, regions=[body], location=self.location)
+        self.block.append(op)
+        with self.inside(body):
+            yield For(op, first=0)
 
     def yield_(self, *values: Value) -> None:
         self.emit("yield", values)
@@ -236,6 +248,14 @@ class LoopBuilder:
 
     def scatter(self, value: Value, buffer: Value, indices: Value, mask: Value | None = None) -> None:
         self.emit("scatter", [value, buffer, indices, *([mask] if mask is not None else [])])
+
+    def compress(self, value: Value, buffer: Value, index: Index, mask: Value) -> None:
+        """Write the lanes of the mask one behind another."""
+        self.emit("compress", [value, buffer, self.index(index), mask])
+
+    def count(self, mask: Value) -> Value:
+        """How many lanes hold."""
+        return self.value("count", (mask,), INDEX)
 
     def offset(self, buffer: Value, index: Index) -> Value:
         if isinstance(index, int) and index == 0:

@@ -44,7 +44,7 @@ def _movable(loop: Op) -> list[Op]:
     body = loop.regions[0]
     written: set[Value] = set()
     for op in walk(body):
-        if op.name == "loop.store" or op.name == "loop.scatter":
+        if op.name in ("loop.store", "loop.scatter", "loop.compress"):
             written.add(_root(op.operands[1]))
     inside: set[Value] = set(body.arguments)
     moved: list[Op] = []

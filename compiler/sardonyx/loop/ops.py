@@ -48,6 +48,13 @@ declare(
 declare("loop.fence", traits=[Trait.EFFECT], doc="streaming stores are seen by other threads from here on")
 declare("loop.gather", "buffer indices mask?", doc="elements at the indices; masked-off lanes give 0")
 declare("loop.scatter", "value buffer indices mask?", traits=[Trait.EFFECT], doc="write elements at the indices")
+declare(
+    "loop.compress",
+    "value buffer index mask",
+    traits=[Trait.EFFECT],
+    doc="write the lanes of the mask one behind another from index on; nothing else is written",
+)
+declare("loop.count", "mask", doc="how many lanes hold, as an index")
 declare("loop.offset", "buffer index", doc="the buffer from an element on")
 declare("loop.address", "buffer index", doc="the address of an element as an i64 scalar")
 declare("loop.pointer", "address", doc="the buffer at an address, an i64 scalar")

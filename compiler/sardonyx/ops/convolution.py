@@ -12,7 +12,7 @@ from sardonyx.ir.types import Shape
 from sardonyx.ops.registry import onnx_op
 from sardonyx_runtime.dims import Dim, DimLike, ceildiv, floordiv, maximum
 
-__all__ = ["Window", "channels_first", "channels_last", "make_window"]
+__all__ = ["Window", "add_bias", "channels_first", "channels_last", "make_window", "with_channels", "with_kernel"]
 
 
 @dataclass(frozen=True)
@@ -103,14 +103,8 @@ def conv(
             f"Conv takes x (n, c, spatial...) and weights of the same rank of at least 3, "
             f"not {x.type.describe()} and {w.type.describe()}"
         )
-    w = _with_kernel(b, w, kernel_shape)
-    channels, taken = x.type.shape[1], w.type.shape[1]
-    if channels != taken * group and (isinstance(channels, Dim) or isinstance(taken, Dim)):
-        b.require("equal", channels, taken * group, f"the channels of {x.name} do not fit the weights {w.name}")
-        if isinstance(taken, int):
-            x = b.assume_shape(x, (x.type.shape[0], taken * group, *x.type.shape[2:]))
-        elif isinstance(channels, int):
-            w = b.assume_shape(w, (w.type.shape[0], channels // group, *w.type.shape[2:]))
+    w = with_kernel(b, w, kernel_shape)
+    x, w = with_channels(b, x, w, 1, group)
     kernel = tuple(int(k) for k in w.type.shape[2:])
     window = make_window(x.type.shape[2:], kernel, strides, dilations, pads, auto_pad)
     y = b.op(
@@ -123,19 +117,36 @@ def conv(
         group=group,
     )
     if bias is not None:
-        if bias.type.rank != 1:
-            raise CompileError(f"the bias {bias.type.describe()} has to be one number for each of the filters")
-        if bias.type.shape[0] != y.type.shape[-1]:
-            message = f"the bias {bias.type.describe()} has to be one number for each of {y.type.shape[-1]} filters"
-            if not isinstance(bias.type.shape[0], Dim) and not isinstance(y.type.shape[-1], Dim):
-                raise CompileError(message)
-            b.require("equal", bias.type.shape[0], y.type.shape[-1], message)
-            bias = b.assume_shape(bias, (y.type.shape[-1],))
-        y = b.add(y, b.broadcast_to(bias, y.type.shape))
+        y = add_bias(b, y, bias)
     return channels_first(b, y)
 
 
-def _with_kernel(b: Builder, w: Value, kernel_shape: tuple[int, ...] | None) -> Value:
+def with_channels(b: Builder, x: Value, w: Value, axis: int, group: int) -> tuple[Value, Value]:
+    """x and the weights with the channels of x (1 / group of them on an axis of the weights) known to be equal."""
+    channels, taken = x.type.shape[1], w.type.shape[axis]
+    if channels != taken * group and (isinstance(channels, Dim) or isinstance(taken, Dim)):
+        b.require("equal", channels, taken * group, f"the channels of {x.name} do not fit the weights {w.name}")
+        if isinstance(taken, int):
+            x = b.assume_shape(x, (x.type.shape[0], taken * group, *x.type.shape[2:]))
+        elif isinstance(channels, int):
+            w = b.assume_shape(w, [channels // group if i == axis else d for i, d in enumerate(w.type.shape)])
+    return x, w
+
+
+def add_bias(b: Builder, y: Value, bias: Value) -> Value:
+    """The bias, one number for each filter, added to a channels-last result."""
+    if bias.type.rank != 1:
+        raise CompileError(f"the bias {bias.type.describe()} has to be one number for each of the filters")
+    if bias.type.shape[0] != y.type.shape[-1]:
+        message = f"the bias {bias.type.describe()} has to be one number for each of {y.type.shape[-1]} filters"
+        if not isinstance(bias.type.shape[0], Dim) and not isinstance(y.type.shape[-1], Dim):
+            raise CompileError(message)
+        b.require("equal", bias.type.shape[0], y.type.shape[-1], message)
+        bias = b.assume_shape(bias, (y.type.shape[-1],))
+    return b.add(y, b.broadcast_to(bias, y.type.shape))
+
+
+def with_kernel(b: Builder, w: Value, kernel_shape: tuple[int, ...] | None) -> Value:
     """The weights under the extents that ``kernel_shape`` tells; they may not contradict it."""
     have = w.type.shape[2:]
     if kernel_shape is None:

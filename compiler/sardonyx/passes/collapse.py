@@ -15,7 +15,7 @@ __all__ = ["collapse_region"]
 
 _PATTERN_OPS = frozenset({"core.broadcast", "core.assume"})
 _INDEXED = frozenset(
-    f"core.{k}" for k in "reshape transpose slice pad concat gather gather_elements gather_nd iota".split()
+    f"core.{k}" for k in "reshape transpose slice repeat pad concat gather gather_elements gather_nd iota".split()
 )
 
 

@@ -275,8 +275,7 @@ def _own_views(body: Block, op: Op) -> None:
     """Movement in front of a product gets no other users: what others use as well is copied."""
     operands = []
     for operand in op.operands:
-        root = _root(operand)
-        operands.append(operand if _immediate(root) else _copy_path(body, operand, root, op))
+        operands.append(_copy_path(body, operand, _root(operand), op))
     op.set_operands(operands)
 
 
@@ -319,8 +318,6 @@ def _absorbed(op: Op) -> set[Op]:
     found: set[Op] = set()
     for operand in op.operands:
         root = _root(operand)
-        if _immediate(root):
-            continue
         while operand is not root:
             assert operand.op is not None
             found.add(operand.op)

@@ -16,6 +16,7 @@ __all__ = ["host_target", "llvm_version", "target_machine"]
 def _initialise() -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    llvm.initialize_native_asmparser()  # exported libraries hold a little assembly
 
 
 @cache

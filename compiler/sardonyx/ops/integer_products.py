@@ -1,0 +1,304 @@
+"""Products of quantised integers: MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv, DynamicQuantizeLinear.
+
+Sums are exact and wrap in int32.  A matrix product multiplies the bytes as they are, the left operand
+unsigned and the right one signed, which is what the hosts' instructions take, and corrects the sums:
+
+    sum (x - p)(y - q) = sum x y  -  q sum x  -  p sum y  +  K p q
+
+A convolution works on the differences in float32 or float64, whichever holds all its sums exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sardonyx.core.builder import Builder, constant_of
+from sardonyx.errors import CompileError
+from sardonyx.ir.graph import Value
+from sardonyx.ops.broadcasting import to_shape_of
+from sardonyx.ops.cast import convert
+from sardonyx.ops.convolution import conv
+from sardonyx.ops.matmul import matrix_product
+from sardonyx.ops.precision import integer_limits
+from sardonyx.ops.registry import onnx_op
+from sardonyx_runtime import dtypes
+from sardonyx_runtime.dims import Dim
+from sardonyx_runtime.dtypes import DType
+
+__all__ = ["product_of_bytes"]
+
+_LARGEST_PRODUCT = 255 * 255
+
+
+# -- matrix products
+
+
+@onnx_op("MatMulInteger")
+def matmul_integer(
+    b: Builder, x: Value, y: Value, x_zero: Value | None = None, y_zero: Value | None = None
+) -> Value:
+    return product_of_bytes(b, x, y, x_zero, y_zero)
+
+
+def product_of_bytes(b: Builder, x: Value, y: Value, x_zero: Value | None, y_zero: Value | None) -> Value:
+    """(x - x_zero) @ (y - y_zero) in int32: zero points for all, per row of x and per column of y."""
+    x, p = _as_unsigned(b, x, _per_row(b, x, x_zero, "a_zero_point"))
+    y, q = _as_signed(b, y, _per_column(b, y, y_zero, "b_zero_point"))
+    total = matrix_product(b, x, y, dtype=dtypes.i32)
+    left, right = x.type.rank == 1, y.type.rank == 1
+    if not left and not right:
+        shape = total.type.shape
+    else:  # with the axes of extent 1 that a vector lacks
+        shape = (*total.type.shape, 1) if right else total.type.shape
+        shape = (*shape[:-1], 1, shape[-1]) if left else shape
+    result = b.reshape(total, shape)
+
+    def subtract(a: Value, c: Value) -> None:
+        nonlocal result
+        product = b.mul(*b.broadcast(a, c))
+        result = b.sub(result, to_shape_of(b, result, product))
+
+    if p is not None:
+        subtract(p, _sums(b, y, -2 if not right else -1, column=right))
+    if q is not None:
+        subtract(_sums(b, x, -1, column=False) if not left else _vector_sum(b, x), q)
+    if p is not None and q is not None:
+        depth = b.convert(b.dims([x.type.shape[-1]], scalar=True), dtypes.i32)
+        joint = b.mul(*b.broadcast(p, q))
+        both = b.mul(b.broadcast_to(depth, joint.type.shape), joint)
+        result = b.add(result, to_shape_of(b, result, both))
+    return b.reshape(result, total.type.shape)
+
+
+def _as_unsigned(b: Builder, x: Value, zero: Value | None) -> tuple[Value, Value | None]:
+    """x as bytes without a sign, and the zero point in int32; None if it is 0."""
+    zero = None if zero is None else b.convert(zero, dtypes.i32)
+    if x.type.dtype is dtypes.u8:
+        return x, _unless_zero(zero)
+    return _flipped(b, x, dtypes.u8), _moved(b, zero, 128)
+
+
+def _as_signed(b: Builder, y: Value, zero: Value | None) -> tuple[Value, Value | None]:
+    """y as bytes with a sign, and the zero point in int32; None if it is 0."""
+    zero = None if zero is None else b.convert(zero, dtypes.i32)
+    if y.type.dtype is dtypes.i8:
+        return y, _unless_zero(zero)
+    return _flipped(b, y, dtypes.i8), _moved(b, zero, -128)
+
+
+def _flipped(b: Builder, x: Value, to: DType) -> Value:
+    """The value with 128 added or taken away: the top bit flips."""
+    with b.folding():
+        bits = b.bitcast(x, to=dtypes.u8)
+        return b.bitcast(b.xor(bits, b.full(128, bits)), to=to)
+
+
+def _moved(b: Builder, zero: Value | None, by: int) -> Value | None:
+    if zero is None:
+        return b.constant(by, dtypes.i32)
+    return _unless_zero(b.add(zero, b.full(by, zero)))
+
+
+def _unless_zero(zero: Value | None) -> Value | None:
+    known = None if zero is None else constant_of(zero)
+    return None if known is not None and not known.any() else zero
+
+
+def _sums(b: Builder, x: Value, axis: int, *, column: bool) -> Value:
+    """Sums of bytes in int32, the axis kept; ``column``: of a vector on the right, as a matrix of one element."""
+    axis %= x.type.rank
+    known = constant_of(x)
+    if known is not None:
+        total = b.constant(known.astype(np.int32).sum(axis, dtype=np.int32, keepdims=True), dtypes.i32)
+    else:
+        total = b.reduce("sum", b.convert(x, dtypes.i32), (axis,), keepdims=True)
+    return b.reshape(total, (1, 1)) if column else total
+
+
+def _vector_sum(b: Builder, x: Value) -> Value:
+    return b.reshape(_sums(b, x, -1, column=False), (1, 1))
+
+
+def _per_row(b: Builder, x: Value, values: Value | None, what: str) -> Value | None:
+    """Values for all of a left operand, or one for each of its rows: of a shape that broadcasts to the result."""
+    if values is None or values.type.rank == 0:
+        return values
+    if values.type.size == 1:
+        return b.reshape(values, ())
+    if values.type.rank == 1:
+        if x.type.rank < 2:
+            raise CompileError(f"{what} is {values.type.describe()}, but the operand is a vector")
+        return b.reshape(values, (*values.type.shape, 1))
+    return _same_rank(values, x, what)
+
+
+def _per_column(b: Builder, y: Value, values: Value | None, what: str) -> Value | None:
+    if values is None or values.type.rank == 0:
+        return values
+    if values.type.size == 1:
+        return b.reshape(values, ())
+    return values if values.type.rank == 1 else _same_rank(values, y, what)
+
+
+def _same_rank(values: Value, operand: Value, what: str) -> Value:
+    if values.type.rank != operand.type.rank:
+        raise CompileError(f"{what} is {values.type.describe()}; it does not fit {operand.type.describe()}")
+    return values
+
+
+@onnx_op("QLinearMatMul")
+def qlinear_matmul(
+    b: Builder,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value,
+    y: Value,
+    y_scale: Value,
+    y_zero: Value,
+    scale: Value,
+    zero: Value,
+) -> Value:
+    """saturate(round(product * (a_scale * b_scale / y_scale)) + y_zero_point)."""
+    if x.type.dtype.is_integer:
+        total = b.convert(product_of_bytes(b, x, y, x_zero, y_zero), dtypes.f32)
+    else:
+        p = _per_row(b, x, x_zero, "a_zero_point")
+        q = _per_column(b, y, y_zero, "b_zero_point")
+        total = matrix_product(b, _difference(b, x, p), _difference(b, y, q))
+    a = _per_row(b, x, x_scale, "a_scale")
+    c = _per_column(b, y, y_scale, "b_scale")
+    d = _per_row(b, x, scale, "y_scale")
+    assert a is not None and c is not None and d is not None
+    a, c, d = (b.convert(v, dtypes.f32) for v in (a, c, d))
+    factor = b.div(*b.broadcast(b.mul(*b.broadcast(a, c)), d))
+    offset = _per_row(b, x, zero, "y_zero_point")
+    assert offset is not None
+    return _requantised(b, total, factor, offset)
+
+
+def _difference(b: Builder, x: Value, zero: Value | None) -> Value:
+    wide = b.convert(x, dtypes.f32)
+    return wide if zero is None else b.sub(wide, to_shape_of(b, wide, b.convert(zero, dtypes.f32)))
+
+
+def _requantised(b: Builder, total: Value, factor: Value, zero: Value | None, target: DType | None = None) -> Value:
+    """Float32 sums times a factor, rounded half to even, moved by the zero point, saturated."""
+    dtype = target or (zero.type.dtype if zero is not None else dtypes.u8)
+    scaled = b.mul(total, to_shape_of(b, total, factor))
+    if dtype.is_integer:
+        scaled = b.round_even(scaled)
+    if zero is not None:
+        scaled = b.add(scaled, to_shape_of(b, scaled, b.convert(zero, dtypes.f32)))
+    if not dtype.is_integer:
+        return convert(b, scaled, dtype, saturate=1)
+    low, high = integer_limits(dtype)
+    return b.convert(b.min(b.max(scaled, b.full(low, scaled)), b.full(high, scaled)), dtype)
+
+
+# -- convolutions
+
+
+@onnx_op("ConvInteger")
+def conv_integer(
+    b: Builder, x: Value, w: Value, x_zero: Value | None = None, w_zero: Value | None = None, **attributes: Any
+) -> Value:
+    return _convolution(b, x, w, x_zero, w_zero, attributes)
+
+
+def _convolution(
+    b: Builder, x: Value, w: Value, x_zero: Value | None, w_zero: Value | None, attributes: dict[str, Any]
+) -> Value:
+    """The exact int32 sums; pads count as the zero point."""
+    if x.type.rank < 3 or w.type.rank != x.type.rank:
+        raise CompileError(
+            f"a convolution takes x (n, c, spatial...) and weights of the same rank, "
+            f"not {x.type.describe()} and {w.type.describe()}"
+        )
+    taps = _taps(w.type.shape[1:], attributes.get("kernel_shape"))
+    dtype = dtypes.f32 if taps is not None and taps * _LARGEST_PRODUCT < 1 << 24 else dtypes.f64
+    with b.folding():
+        weights = _per_filter_difference(b, w, w_zero, dtype)
+    values = _per_filter_difference(b, x, x_zero, dtype, scalar=True)
+    sums = conv(b, values, weights, None, **attributes)
+    return b.convert(b.convert(sums, dtypes.i64) if dtype is dtypes.f64 else sums, dtypes.i32)
+
+
+def _taps(extents: Sequence[Any], kernel_shape: Sequence[int] | None) -> int | None:
+    """How many products go into one sum, if it is known."""
+    known = (extents[0], *(kernel_shape or extents[1:]))
+    return None if any(isinstance(d, Dim) for d in known) else math.prod(int(d) for d in known)
+
+
+def _per_filter_difference(b: Builder, w: Value, zero: Value | None, dtype: DType, *, scalar: bool = False) -> Value:
+    """w - zero in floats that hold it exactly; one zero point for all, or per index of the first axis."""
+    wide = b.convert(w, dtype)
+    if zero is None or _unless_zero(zero) is None:
+        return wide
+    if scalar and zero.type.size != 1:
+        raise CompileError(f"x_zero_point is {zero.type.describe()}; it has to be a scalar")
+    if zero.type.rank > 1:
+        raise CompileError(f"the zero point {zero.type.describe()} has to be a scalar or of rank 1")
+    return b.sub(wide, to_shape_of(b, wide, _per_filter(b, w, b.convert(zero, dtype))))
+
+
+def _per_filter(b: Builder, w: Value, values: Value) -> Value:
+    if values.type.size == 1:
+        return b.reshape(values, ())
+    return b.reshape(values, (*values.type.shape, *(1,) * (w.type.rank - 1)))
+
+
+@onnx_op("QLinearConv")
+def qlinear_conv(
+    b: Builder,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value,
+    w: Value,
+    w_scale: Value,
+    w_zero: Value,
+    scale: Value,
+    zero: Value,
+    bias: Value | None = None,
+    **attributes: Any,
+) -> Value:
+    """saturate(round((convolution + bias) * (x_scale * w_scale / y_scale)) + y_zero_point)."""
+    total = _convolution(b, x, w, x_zero, w_zero, attributes)
+    rank = total.type.rank
+
+    def along_channels(values: Value) -> Value:
+        if values.type.size == 1:
+            return b.reshape(values, ())
+        if values.type.rank != 1:
+            raise CompileError(f"{values.type.describe()} has to be a scalar or one number for each of the filters")
+        return b.reshape(values, (*values.type.shape, *(1,) * (rank - 2)))
+
+    if bias is not None:
+        total = b.add(total, to_shape_of(b, total, along_channels(bias)))
+    x_scale, scale = (b.reshape(v, ()) for v in (x_scale, scale))
+    factor = b.mul(*b.broadcast(x_scale, along_channels(w_scale)))
+    factor = b.div(*b.broadcast(factor, scale))
+    return _requantised(b, b.convert(total, dtypes.f32), factor, b.reshape(zero, ()))
+
+
+# -- quantisation whose parameters come from the data
+
+
+@onnx_op("DynamicQuantizeLinear")
+def dynamic_quantize_linear(b: Builder, x: Value) -> tuple[Value, Value, Value]:
+    """uint8 over the range of the data and 0: the values, the scale, the zero point."""
+    axes = tuple(range(x.type.rank))
+    zero, one = b.constant(0.0, dtypes.f32), b.constant(1.0, dtypes.f32)
+    top, bottom = b.constant(255.0, dtypes.f32), zero
+    high = b.max(b.reduce("max", x, axes), zero)
+    low = b.min(b.reduce("min", x, axes), zero)
+    span = b.div(b.sub(high, low), top)
+    scale = b.select(b.eq(high, low), one, span)  # the scale of nothing but zeros is anyone's choice
+    offset = b.round_even(b.max(b.min(b.sub(zero, b.div(low, scale)), top), bottom))
+    spread = b.broadcast_to(scale, x.type.shape)
+    moved = b.add(b.round_even(b.div(x, spread)), b.broadcast_to(offset, x.type.shape))
+    y = b.convert(b.min(b.max(moved, b.full(0.0, moved)), b.full(255.0, moved)), dtypes.u8)
+    return y, scale, b.convert(offset, dtypes.u8)

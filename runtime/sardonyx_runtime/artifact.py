@@ -1,0 +1,126 @@
+"""Loads the libraries that `CompiledModel.export` writes: without the compiler, checked before code runs.
+
+Behind the library's own bytes stand its description (JSON) and a seal of 48 bytes: the lengths of both, a
+checksum of everything before, and a mark.  Loaders of the operating system do not look there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import os
+import platform
+import struct
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+from sardonyx_runtime.cpu import WORDS, missing_features
+from sardonyx_runtime.errors import RuntimeFault
+from sardonyx_runtime.native import NativeModel
+from sardonyx_runtime.signature import Signature
+from sardonyx_runtime.version import __version__
+
+__all__ = ["ABI", "load", "seal"]
+
+ABI = 1  # of the entry point, contexts, status codes and symbols (docs/abi.md)
+
+_SEAL = struct.Struct("<QQI12x16s")  # bytes of the library, of the description, checksum, mark
+_MARK = b"sardonyx-library"
+
+
+def seal(path: Path, description: dict[str, Any]) -> None:
+    """Append the description and the seal to a linked library."""
+    text = json.dumps(description).encode()
+    with open(path, "r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.write(text)
+        file.flush()
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            check = zlib.crc32(data)
+        file.write(_SEAL.pack(size, len(text), check, _MARK))
+
+
+def load(path: str | os.PathLike[str], *, threads: int | None = None) -> NativeModel:
+    """The model in a library, ready to run.
+
+    ``threads`` is how many threads a run may use (default: all cores of the process).  RuntimeFault says
+    what is wrong with the file, or what this machine lacks.
+    """
+    name = os.path.abspath(path)
+    description = _description(name)
+    _check(name, description)
+    try:
+        library = ctypes.CDLL(name)
+    except OSError as error:
+        raise RuntimeFault(f"{name!r} cannot be loaded: {error}") from error
+    words = (ctypes.c_int32 * WORDS)()
+    library.sdx_cpu.restype = None
+    library.sdx_cpu(words)
+    missing = missing_features(words, description["features"]) if _machine() == "x86_64" else []
+    if missing:
+        raise RuntimeFault(
+            f"{name!r} was compiled for a CPU with {', '.join(missing)}, which this one does not have; "
+            "compile it for a plainer CPU"
+        )
+    return NativeModel(
+        _address(library.sdx_model_run),
+        ctypes.addressof(ctypes.c_char.in_dll(library, "sdx_model_weights")),
+        Signature.from_json(description["signature"]),
+        threads=threads or _processors(),
+        gate=_address(library.sdx_gate),
+        keep=library,
+    )
+
+
+def _description(path: str) -> dict[str, Any]:
+    """The description of a library that is whole."""
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            end = len(data) - _SEAL.size
+            if end < 0 or data[end + _SEAL.size - len(_MARK) :] != _MARK:
+                raise RuntimeFault(f"{path!r} is no library of Sardonyx, or was cut short or changed")
+            size, length, check, _ = _SEAL.unpack(data[end:])
+            if size + length != end:
+                raise RuntimeFault(
+                    f"{path!r} is damaged: it holds {end:,} bytes instead of {size + length:,}"
+                )
+            with memoryview(data) as view, view[:end] as content:
+                if zlib.crc32(content) != check:
+                    raise RuntimeFault(f"{path!r} is damaged: its checksum is wrong")
+            description: dict[str, Any] = json.loads(data[size:end])
+            return description
+    except ValueError:  # an empty file cannot be mapped
+        raise RuntimeFault(f"{path!r} is no library of Sardonyx: it is empty") from None
+    except OSError as error:
+        raise RuntimeFault(f"{path!r} cannot be read: {error.strerror}") from error
+
+
+def _check(path: str, description: dict[str, Any]) -> None:
+    if description["abi"] != ABI:
+        raise RuntimeFault(
+            f"{path!r} has version {description['abi']} of the binary interface (made by Sardonyx "
+            f"{description['sardonyx']}), but this runtime ({__version__}) knows version {ABI}; "
+            "compile the model again, or install the runtime of that version"
+        )
+    machine = description["triple"].split("-")[0]
+    if machine != _machine() or description["byteorder"] != sys.byteorder:
+        raise RuntimeFault(f"{path!r} was compiled for {description['triple']}, but this is {_machine()}")
+
+
+def _machine() -> str:
+    machine = platform.machine().lower()
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
