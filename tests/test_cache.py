@@ -16,6 +16,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import sardonyx
+from sardonyx import build as build_module
 from sardonyx import cache, model_cache
 from sardonyx import model as driver
 from sardonyx_runtime.signature import Signature
@@ -191,8 +192,6 @@ def feeds(size: int = 3) -> dict[str, Any]:
 @pytest.fixture
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Grows by one whenever a model is really compiled."""
-    import sardonyx.build as build_module
-
     seen: list[str] = []
     original = build_module.build
 

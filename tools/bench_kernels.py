@@ -1,7 +1,7 @@
 """Matrix products and convolutions against onnxruntime, one thread, interleaved in one process.
 
     python tools/bench_kernels.py                    the products and convolutions of the project's first aims
-    python tools/bench_kernels.py --more             other shapes: skinny, strided, grouped, depthwise, pictures
+    python tools/bench_kernels.py --more             other shapes: skinny, strided, grouped, pictures
     python tools/bench_kernels.py --chain            a small residual network besides
     python tools/bench_kernels.py --only conv        rows whose name contains a text
 
@@ -66,7 +66,11 @@ def conv(channels: int, filters: int, size: int, kernel: int, *, stride: int = 1
     w = numbers(filters, channels // group, kernel, kernel)
     attributes = {"pads": [kernel // 2] * 4, "strides": [stride] * 2, "group": group}
     node = helper.make_node("Conv", ["x", "w"], ["y"], **attributes)
-    kind = "depthwise" if group == channels else f"{channels} to {filters}" + (f", {group} groups" if group > 1 else "")
+    kind = (
+        "depthwise"
+        if group == channels
+        else f"{channels} to {filters}" + (f", {group} groups" if group > 1 else "")
+    )
     name = f"Conv {kernel}x{kernel}{f'/{stride}' if stride > 1 else ''} {kind} at {size}x{size}"
     pixels = (-(-size // stride)) ** 2
     return Row(name, [node], {"x": numbers(1, channels, size, size)}, {"w": w}, 2 * w.size * pixels)
@@ -80,7 +84,9 @@ def residual_network() -> Row:
         for part in "ab":
             name = f"{index}{part}"
             constants[f"w{name}"] = numbers(64, 64, 3, 3) / 24
-            for kind, array in zip("sbmv", (numbers(64), numbers(64), numbers(64), numbers(64) ** 2 + 1), strict=True):
+            for kind, array in zip(
+                "sbmv", (numbers(64), numbers(64), numbers(64), numbers(64) ** 2 + 1), strict=True
+            ):
                 constants[kind + name] = array
             source = value if part == "a" else f"r{index}"
             nodes.append(helper.make_node("Conv", [source, f"w{name}"], [f"c{name}"], pads=[1] * 4))
@@ -95,7 +101,13 @@ def residual_network() -> Row:
     for index in range(2):
         value = block(index, value)
     nodes.append(helper.make_node("GlobalAveragePool", [value], ["y"]))
-    return Row("two residual blocks, 64 at 56x56", nodes, {"x": numbers(1, 64, 56, 56)}, constants, 4 * 2 * 64 * 576 * 56**2)
+    return Row(
+        "two residual blocks, 64 at 56x56",
+        nodes,
+        {"x": numbers(1, 64, 56, 56)},
+        constants,
+        4 * 2 * 64 * 576 * 56**2,
+    )
 
 
 def rows(more: bool, chain: bool) -> Iterator[Row]:
@@ -148,20 +160,25 @@ def measure(row: Row, rounds: int) -> float:
     seconds = time.perf_counter() - start
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    theirs = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    theirs = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
     got, want = ours.run(row.feeds)[0], theirs.run(None, row.feeds)[0]
     error = float(np.abs(got - want).max() / np.abs(want).max())
     us, they = interleaved(lambda: ours.run(row.feeds), lambda: theirs.run(None, row.feeds), rounds)
     print(
-        f"{row.name:38s} {us * 1e6:9.1f} us {row.operations / us / 1e9:5.0f} GFLOP/s   onnxruntime {they * 1e6:9.1f} us "
-        f"{row.operations / they / 1e9:5.0f}   ratio {they / us:5.2f}   error {error:.0e}   compiled in {seconds * 1e3:4.0f} ms",
+        f"{row.name:40s} {us * 1e6:9.1f} us {row.operations / us / 1e9:5.0f} GFLOP/s"
+        f"   onnxruntime {they * 1e6:9.1f} us {row.operations / they / 1e9:5.0f}"
+        f"   ratio {they / us:5.2f}   error {error:.0e}   compiled in {seconds * 1e3:4.0f} ms",
         flush=True,
     )
     return they / us
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--more", action="store_true", help="other shapes as well")
     parser.add_argument("--chain", action="store_true", help="a small residual network as well")
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name contains the text")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from sardonyx.ir.graph import Function, Module, walk
 from sardonyx.kernels.target import Target
 from sardonyx.parts import ENTRY, Bytes, Parts
 from sardonyx.passes.program import Port, Program
-from sardonyx.pipeline import run_passes, to_program
+from sardonyx.pipeline import run_passes, to_program, with_structures
 from sardonyx_runtime.signature import Argument, Signature
 
 __all__ = ["build", "build_module"]
@@ -32,14 +33,19 @@ def build(model: ModelSource, target: Target, *, use_cache: bool = True) -> tupl
         return build_module(import_model(proto, base_dir=base_dir), target, use_cache=use_cache), files
 
 
-def build_module(module: Module, target: Target, *, use_cache: bool = True) -> Parts:
-    """The parts of a module of the onnx level (it is consumed)."""
+def build_module(
+    module: Module, target: Target, *, use_cache: bool = True, structures: Mapping[str, Any] | None = None
+) -> Parts:
+    """The parts of a module of the onnx level (it is consumed).
+
+    ``structures`` are those of inputs that are sequences or optionals (see ``core/aggregates.py``).
+    """
     with compiling(), Objects(target, use_cache=use_cache) as objects:
 
         def compile_kernel(symbol: str, function: Function) -> None:
             objects.add(symbol, kernel_text(function, symbol, target))
 
-        run_passes(module)
+        run_passes(module, steps=with_structures(structures))
         program, plan = to_program(module, target, on_kernel=compile_kernel)
         objects.add("program", whole_program_text(program, target, ENTRY))
         weights = _weights(program)

@@ -81,11 +81,16 @@ def compile(model: Any, *, threads: int | None = None, cache: bool = True) -> Co
     return CompiledModel(model, parts, target, count, use_cache=use_cache)
 
 
-def _specialised(model: Any, error: NeedsConstant, **options: Any) -> CompiledModel:
+def _specialised(model: Any, error: NeedsConstant, *, threads: int | None, cache: bool) -> CompiledModel:
     """A model whose code depends on values that are fed: compiled when they are known."""
 
-    def compile_variant(proto: Any) -> CompiledModel:
-        return compile(proto, **options)
+    target = host_target()
+
+    def compile_variant(module: Any, structures: Any) -> CompiledModel:
+        use_cache = cache and disk_cache.enabled()
+        build_module = import_module("sardonyx.build").build_module
+        parts = build_module(module, target, use_cache=use_cache, structures=structures)
+        return CompiledModel(model, parts, target, threads or _processors(), use_cache=use_cache)
 
     made: CompiledModel = import_module("sardonyx.specialised").SpecialisedModel(
         model, error, compile_variant

@@ -7,9 +7,9 @@ all hang on it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from sardonyx import core, loop
 from sardonyx.ir.graph import Function, Module
@@ -52,6 +52,15 @@ PIPELINE: tuple[Step, ...] = (
     Step(Simplify(), "the transposes that have met their inverse leave dead ops"),
     Step(Fuse(), "last at this level: its groups are the kernels", "fused"),
 )
+
+
+def with_structures(structures: Mapping[str, Any] | None) -> tuple[Step, ...]:
+    """The pipeline for inputs of these structures."""
+    if structures is None:
+        return PIPELINE
+    first = PIPELINE[0]
+    return (Step(LowerToCore(structures), first.why, first.stage), *PIPELINE[1:])
+
 
 Observe = Callable[[str, Module, float], None]
 

@@ -1,94 +1,170 @@
-"""Models whose code depends on the values of inputs: the axes of a reduction, the steps of a slice.
+"""Models whose code depends on what is fed: the axes of a reduction, the length of a sequence.
 
-Such a model is compiled when it first runs with a combination of those values, once for each.
+Such a model is compiled when it first runs with a combination of those values and structures, once for
+each.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from sardonyx.core.aggregates import assemble
 from sardonyx.errors import NeedsConstant
 from sardonyx.frontend.importer import import_model
 from sardonyx.frontend.load import ModelSource, load_model
-from sardonyx_runtime.feeds import Feeds, accept, arrange
+from sardonyx.ir.graph import Module
+from sardonyx.ir.types import OptionalType, SequenceType, TensorType
+from sardonyx_runtime import dtypes
+from sardonyx_runtime.errors import RuntimeFault
+from sardonyx_runtime.feeds import Feeds, accept
 from sardonyx_runtime.native import NativeModel
 from sardonyx_runtime.signature import Argument
 
 __all__ = ["SpecialisedModel"]
 
-_VARIANTS = 16  # combinations of values remembered
+_VARIANTS = 16  # combinations remembered
 
-Compile = Callable[[onnx.ModelProto], NativeModel]
+Compile = Callable[[Module, Mapping[str, Any]], NativeModel]
+
+
+@dataclass(frozen=True)
+class _Variant:
+    """A compiled combination: the model, and how its results make up the outputs (None: one each)."""
+
+    model: NativeModel
+    structure: tuple[Any, ...] | None
 
 
 class SpecialisedModel:
-    """A model compiled once per combination of values of its ``decisive`` inputs.
+    """A model compiled once per combination of its ``decisive`` values and of the structures it is fed.
 
-    Its interface is that of a compiled model; ``outputs`` are known after the first run.
+    Its interface is that of a compiled model.  A sequence is fed and given as a list of arrays, an empty
+    optional as None.  ``outputs`` are known after the first run.
     """
 
     def __init__(self, model: ModelSource, error: NeedsConstant, compile_variant: Compile) -> None:
         self._proto, self._base_dir = load_model(model)
         self._compile = compile_variant
-        module = import_model(self._proto, base_dir=self._base_dir)
-        arguments = module.main.arguments
-        defaults = module.main.attributes.get("defaults", {})
-        self.inputs: tuple[Argument, ...] = tuple(
-            Argument(a.name, a.type.dtype, a.type.shape, defaults[a.name].array if a.name in defaults else None)
-            for a in arguments
-        )
+        main = import_model(self._proto, base_dir=self._base_dir).main
+        self._names = [a.name for a in main.arguments]
+        self._types = {a.name: a.type for a in main.arguments}
+        self._defaults = {n: d.array for n, d in main.attributes.get("defaults", {}).items()}
+        self._output_names: tuple[str, ...] = main.attributes["outputs"]
         self.decisive: list[str] = []
-        self._variants: OrderedDict[tuple[Any, ...], NativeModel] = OrderedDict()
+        self._variants: OrderedDict[tuple[Any, ...], _Variant] = OrderedDict()
         self._add(error)
 
     def _add(self, error: NeedsConstant) -> None:
         """Take one more input as decisive; an intermediate tensor cannot be one."""
-        if error.tensor not in {a.name for a in self.inputs} or error.tensor in self.decisive:
+        if error.tensor == "" or isinstance(self._types.get(error.tensor), (SequenceType, OptionalType)):
+            return  # structures are always looked at
+        if error.tensor not in self._types or error.tensor in self.decisive:
             raise error
         self.decisive.append(error.tensor)
 
     @property
-    def outputs(self) -> tuple[Argument, ...]:
-        """The outputs of the variant that ran last."""
-        return next(reversed(self._variants.values())).outputs if self._variants else ()
+    def inputs(self) -> tuple[Argument, ...]:
+        """The inputs that are tensors: name, dtype, shape."""
+        tensors = [(n, t) for n, t in self._types.items() if isinstance(t, TensorType)]
+        return tuple(Argument(n, t.dtype, t.shape, self._defaults.get(n)) for n, t in tensors)
 
-    def run(
-        self, feeds: Feeds, outputs: Sequence[str] | None = None, *, out: Any = None
-    ) -> list[Any]:
-        """Run the variant for these values; compile it first if there is none (CompileError)."""
-        values = arrange(feeds, self.inputs)
-        named = {a.name: v for a, v in zip(self.inputs, values, strict=True)}
+    @property
+    def outputs(self) -> tuple[Argument, ...]:
+        """The outputs of the variant that ran last; none before the first run."""
+        return next(reversed(self._variants.values())).model.outputs if self._variants else ()
+
+    def run(self, feeds: Feeds, outputs: Sequence[str] | None = None, *, out: Any = None) -> list[Any]:
+        """Run the variant for these feeds; compile it first if there is none (CompileError)."""
+        values = self._arranged(feeds)
+        structures = {
+            name: _structure(name, values[name])
+            for name, kind in self._types.items()
+            if isinstance(kind, (SequenceType, OptionalType))
+        }
+        arguments = {a.name: a for a in self.inputs}
         while True:
-            decisive = {a.name: accept(named[a.name], a) for a in self.inputs if a.name in self.decisive}
-            key = tuple((v.tobytes(), v.shape) for v in decisive.values())
+            decisive = {n: accept(values[n], arguments[n]) for n in self.decisive}
+            key = (*((v.tobytes(), v.shape) for v in decisive.values()), *structures.values())
             try:
-                model = self._variants.get(key) or self._variant(key, decisive)
+                variant = self._variants.get(key) or self._variant(key, decisive, structures)
             except NeedsConstant as error:
+                known = len(self.decisive)
                 self._add(error)
+                if len(self.decisive) == known:
+                    raise
                 self._variants.clear()
                 continue
             break
         self._variants.move_to_end(key)
-        rest = {k: v for k, v in named.items() if k not in decisive}
-        return model.run(rest, outputs, out=out)
+        flat = [leaf for n in self._names if n not in decisive for leaf in _leaves(values[n])]
+        results: list[Any] = list(variant.model.run(flat, out=out))
+        if variant.structure is not None:
+            leaves = iter(results)
+            results = [assemble(s, leaves) for s in variant.structure]
+        if outputs is None:
+            return results
+        place = {n: i for i, n in enumerate(self._output_names)}
+        unknown = [n for n in outputs if n not in place]
+        if unknown:
+            raise RuntimeFault(f"there is no output {unknown[0]!r}; the outputs are {', '.join(place)}")
+        return [results[place[n]] for n in outputs]
 
-    def _variant(self, key: tuple[Any, ...], values: Mapping[str, np.ndarray[Any, Any]]) -> NativeModel:
+    def _arranged(self, feeds: Feeds) -> dict[str, Any]:
+        """The feeds by name, defaults filled in."""
+        if isinstance(feeds, Mapping):
+            unknown = [n for n in feeds if n not in self._types]
+            if unknown:
+                raise RuntimeFault(f"there is no input {unknown[0]!r}; the inputs are {', '.join(self._names)}")
+            given = dict(feeds)
+        else:
+            if len(feeds) != len(self._names):
+                raise RuntimeFault(f"{len(feeds)} feeds for {len(self._names)} inputs ({', '.join(self._names)})")
+            given = dict(zip(self._names, feeds, strict=True))
+        missing = [n for n in self._names if n not in given and n not in self._defaults]
+        if missing:
+            raise RuntimeFault(f"the input {missing[0]!r} is missing from the feeds")
+        return {n: given[n] if n in given else self._defaults[n] for n in self._names}
+
+    def _variant(
+        self, key: tuple[Any, ...], values: Mapping[str, np.ndarray[Any, Any]], structures: Mapping[str, Any]
+    ) -> _Variant:
         proto = onnx.ModelProto()
         proto.CopyFrom(self._proto)
         for kept in (proto.graph.input, proto.graph.initializer):
             for item in [i for i in kept if i.name in values]:
                 kept.remove(item)
         proto.graph.initializer.extend(numpy_helper.from_array(v, n) for n, v in values.items())
-        model = self._compile(proto)
+        module = import_model(proto, base_dir=self._base_dir)
+        model = self._compile(module, structures)
+        variant = _Variant(model, module.main.attributes.get("structure"))
         if len(self._variants) >= _VARIANTS:
             self._variants.popitem(last=False)
-        self._variants[key] = model
-        return model
+        self._variants[key] = variant
+        return variant
 
 
+def _structure(name: str, value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return ("optional", None)
+    if isinstance(value, (list, tuple)):
+        return ("sequence", tuple(_structure(name, v) for v in value))
+    array = np.asarray(value)
+    try:
+        return ("tensor", dtypes.by_numpy(array.dtype), array.shape)
+    except KeyError:
+        raise RuntimeFault(f"the input {name!r} holds {array.dtype}, which no ONNX type is") from None
+
+
+def _leaves(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    if isinstance(value, (list, tuple)):
+        return [leaf for v in value for leaf in _leaves(v)]
+    return [value]

@@ -13,6 +13,7 @@ import os
 import platform
 import struct
 import sys
+import tempfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -53,13 +54,13 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> NativeM
     description = _description(name)
     _check(name, description)
     try:
-        library = ctypes.CDLL(name)
+        library = _open(name)
     except OSError as error:
         raise RuntimeFault(f"{name!r} cannot be loaded: {error}") from error
     words = (ctypes.c_int32 * WORDS)()
     library.sdx_cpu.restype = None
     library.sdx_cpu(words)
-    missing = missing_features(words, description["features"]) if _machine() == "x86_64" else []
+    missing = missing_features(list(words), description["features"]) if _machine() == "x86_64" else []
     if missing:
         raise RuntimeFault(
             f"{name!r} was compiled for a CPU with {', '.join(missing)}, which this one does not have; "
@@ -73,6 +74,24 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> NativeM
         gate=_address(library.sdx_gate),
         keep=library,
     )
+
+
+_opened: dict[str, tuple[int, int]] = {}  # the file that the system knows under each name
+
+
+def _open(path: str) -> ctypes.CDLL:
+    """The library, under another name where a file of this name was opened before and replaced since.
+
+    The system's loader takes a name that it knows for the library that it has.
+    """
+    status = os.stat(path)
+    file = (status.st_dev, status.st_ino)
+    if _opened.setdefault(path, file) == file:
+        return ctypes.CDLL(path)
+    with tempfile.TemporaryDirectory(prefix="sardonyx-") as folder:
+        alias = os.path.join(folder, os.path.basename(path))
+        os.symlink(path, alias)
+        return ctypes.CDLL(alias)
 
 
 def _description(path: str) -> dict[str, Any]:

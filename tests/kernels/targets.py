@@ -23,13 +23,21 @@ TARGETS: dict[str, Callable[[], Target]] = {
 
 
 def compile_for(
-    patch: pytest.MonkeyPatch, model: onnx.ModelProto, target: str = "host", *, plain: bool = False, threads: int = 1
+    patch: pytest.MonkeyPatch,
+    model: onnx.ModelProto,
+    target: str = "host",
+    *,
+    plain: bool = False,
+    threads: int = 1,
 ) -> CompiledModel:
     """The model compiled for a target of `TARGETS`; ``plain``: products by their plain kernels."""
     chosen = TARGETS[target]()
     if not host_target().triple.startswith("x86_64") and target != "host":
         pytest.skip("the target is an x86-64")
-    if not set(chosen.features) <= {*host_target().features, *(f.replace("_", ".") for f in host_target().features)}:
+    if not set(chosen.features) <= {
+        *host_target().features,
+        *(f.replace("_", ".") for f in host_target().features),
+    }:
         pytest.skip(f"this host cannot run code for {target}")
     with patch.context() as inner:
         inner.setattr(driver, "host_target", lambda: chosen)

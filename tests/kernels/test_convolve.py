@@ -20,7 +20,11 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], str]] = {
     "2d": ((1, 5, 9, 11), (7, 5, 3, 3), "pads = [1, 1, 1, 1]"),
     "many filters": ((1, 7, 6, 5), (130, 7, 3, 3), "pads = [1, 1, 1, 1]"),
     "uneven panels": ((1, 6, 5, 5), (83, 6, 2, 2), ""),
-    "asymmetric": ((2, 8, 12, 15), (65, 8, 3, 5), "pads = [2, 4, 0, 1], dilations = [2, 2], strides = [1, 2]"),
+    "asymmetric": (
+        (2, 8, 12, 15),
+        (65, 8, 3, 5),
+        "pads = [2, 4, 0, 1], dilations = [2, 2], strides = [1, 2]",
+    ),
     "5x5": ((2, 20, 5, 3), (33, 20, 5, 5), "pads = [2, 2, 2, 2]"),
     "large stride": ((1, 8, 13, 14), (4, 8, 2, 2), "strides = [4, 3]"),
     "pointwise": ((2, 9, 5, 7), (12, 9, 1, 1), ""),
@@ -33,7 +37,11 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], str]] = {
     "wide groups": ((1, 6, 7, 7), (80, 3, 3, 3), "group = 2"),
     "depthwise": ((2, 20, 9, 11), (20, 1, 3, 3), "group = 20, pads = [1, 1, 1, 1]"),
     "depthwise 5x5": ((1, 35, 12, 13), (35, 1, 5, 5), "group = 35, pads = [2, 2, 2, 2], strides = [2, 1]"),
-    "depthwise dilated": ((1, 16, 15, 20), (16, 1, 3, 3), "group = 16, dilations = [2, 3], pads = [2, 3, 1, 3]"),
+    "depthwise dilated": (
+        (1, 16, 15, 20),
+        (16, 1, 3, 3),
+        "group = 16, dilations = [2, 3], pads = [2, 3, 1, 3]",
+    ),
     "depthwise narrow": ((1, 17, 9, 2), (17, 1, 3, 3), "group = 17, pads = [1, 1, 1, 1]"),
     "depthwise 1d": ((2, 33, 40), (33, 1, 9), "group = 33, pads = [4, 4]"),
     "depthwise 3d": ((1, 8, 4, 5, 6), (8, 1, 3, 3, 3), "group = 8, pads = [1, 1, 1, 1, 1, 1]"),
@@ -48,7 +56,9 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], str]] = {
 }
 
 
-def model_of(name: str, *, symbolic: bool = False, dtype: str = "float32", constant: bool = True) -> tuple[Any, Array, Any]:
+def model_of(
+    name: str, *, symbolic: bool = False, dtype: str = "float32", constant: bool = True
+) -> tuple[Any, Array, Any]:
     shape, weights, attributes = CASES[name]
     x, w = numbers(shape, dtype), numbers(weights, dtype, 1)
     feeds = {"x": x} if constant else {"x": x, "w": w}
@@ -83,7 +93,9 @@ def test_weights_of_the_run(name: str, symbolic: bool) -> None:
 
 
 @pytest.mark.parametrize("target", ["avx2", "sse2"])
-@pytest.mark.parametrize("name", ["asymmetric", "many filters", "uneven panels", "picture", "depthwise 5x5", "groups"])
+@pytest.mark.parametrize(
+    "name", ["asymmetric", "many filters", "uneven panels", "picture", "depthwise 5x5", "groups"]
+)
 def test_other_vector_units(name: str, target: str) -> None:
     model, _, feeds = model_of(name)
     (got,) = compile_for(PATCH, model, target).run(feeds)
@@ -124,7 +136,12 @@ EPILOGUES = {
     "hard swish": ["c = Conv <pads = [1, 1, 1, 1]> (x, w, v)", "y = HardSwish (c)"],
     "residual": ["c = Conv <pads = [1, 1, 1, 1]> (x, w, v)", "a = Add (c, x)", "y = Relu (a)"],
     "pointwise": ["c = Conv (x, w1, v)", "a = Add (x, c)", "r = Relu (a)", "y = Conv (r, w1)"],
-    "squeeze": ["c = Conv <pads = [1, 1, 1, 1]> (x, w)", "g = GlobalAveragePool (c)", "k = Conv (g, w1)", "y = Mul (c, k)"],
+    "squeeze": [
+        "c = Conv <pads = [1, 1, 1, 1]> (x, w)",
+        "g = GlobalAveragePool (c)",
+        "k = Conv (g, w1)",
+        "y = Mul (c, k)",
+    ],
     "prelu": ["c = Conv <pads = [1, 1, 1, 1]> (x, w)", "y = PRelu (c, slope)"],
 }
 

@@ -20,8 +20,14 @@ CASES: dict[str, tuple[tuple[int, ...], str]] = {
     "1d": ((2, 17, 20), "kernel_shape = [4], strides = [3], pads = [1, 2]"),
     "3d": ((1, 3, 5, 6, 7), "kernel_shape = [2, 3, 2], pads = [1, 0, 0, 0, 1, 1]"),
     "ceil": ((1, 4, 7, 8), "kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1"),
-    "ceil dropped": ((1, 1, 6, 6), "kernel_shape = [1, 2], strides = [4, 4], pads = [0, 1, 2, 1], ceil_mode = 1"),
-    "ceil padded": ((1, 4, 10, 9), "kernel_shape = [3, 3], strides = [3, 2], pads = [1, 1, 1, 1], ceil_mode = 1"),
+    "ceil dropped": (
+        (1, 1, 6, 6),
+        "kernel_shape = [1, 2], strides = [4, 4], pads = [0, 1, 2, 1], ceil_mode = 1",
+    ),
+    "ceil padded": (
+        (1, 4, 10, 9),
+        "kernel_shape = [3, 3], strides = [3, 2], pads = [1, 1, 1, 1], ceil_mode = 1",
+    ),
     "same upper": ((1, 4, 10, 9), 'kernel_shape = [3, 2], strides = [2, 3], auto_pad = "SAME_UPPER"'),
     "same lower": ((1, 4, 10, 9), 'kernel_shape = [3, 2], auto_pad = "SAME_LOWER"'),
     "dilated": ((1, 4, 10, 12), "kernel_shape = [3, 2], dilations = [2, 3], pads = [1, 1, 1, 1]"),
@@ -47,7 +53,7 @@ def test_max(name: str, symbolic: bool) -> None:
 @pytest.mark.parametrize("order", [0, 1])
 @pytest.mark.parametrize("name", CASES)
 def test_indices(name: str, order: int) -> None:
-    """The largest element of x lies where the index says, in row- or column-major order of the spatial axes."""
+    """The largest element lies where the index says, in row- or column-major order of the spatial axes."""
     model, x = model_of("MaxPool", name, f"indices, storage_order = {order}")
     values, places = compile_for(PATCH, model).run([x])
     for got, want in zip((values, places), prepare(model)([x]), strict=True):

@@ -29,7 +29,15 @@ def test_matrices(dtype: str, symbolic: bool, target: str) -> None:
             break
 
 
-PERMUTATIONS = [(0, 2, 3, 1), (0, 3, 1, 2), (3, 2, 1, 0), (1, 0, 3, 2), (2, 0, 1, 3), (0, 2, 1, 3), (3, 0, 1, 2)]
+PERMUTATIONS = [
+    (0, 2, 3, 1),
+    (0, 3, 1, 2),
+    (3, 2, 1, 0),
+    (1, 0, 3, 2),
+    (2, 0, 1, 3),
+    (0, 2, 1, 3),
+    (3, 0, 1, 2),
+]
 
 
 @pytest.mark.parametrize("perm", PERMUTATIONS)

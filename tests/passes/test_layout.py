@@ -40,7 +40,12 @@ def described(module: Module) -> list[tuple[Any, ...]]:
 
 X = numbers(2, 3, 5, 6)
 W = {"w": numbers(4, 3, 3, 3), "v": numbers(4, 4, 1, 1), "k": numbers(4), "d": numbers(4, 1, 3, 3)}
-NORM = {"s": numbers(4, seed=1), "t": numbers(4, seed=2), "m": numbers(4, seed=3), "q": np.abs(numbers(4, seed=4)) + 1}
+NORM = {
+    "s": numbers(4, seed=1),
+    "t": numbers(4, seed=2),
+    "m": numbers(4, seed=3),
+    "q": np.abs(numbers(4, seed=4)) + 1,
+}
 CONV = "c = Conv <pads = [1, 1, 1, 1]> (x, w, k)"
 
 # Nodes between a convolution's result c and the model's result y, and the transposes that may stay.
@@ -52,7 +57,16 @@ CHAINS: dict[str, tuple[list[str], int]] = {
     "average": (["p = AveragePool <kernel_shape = [2, 2], pads = [1, 0, 0, 1]> (c)", "y = Conv (p, v)"], 2),
     "concat": (["e = Conv (c, v)", "a = Concat <axis = 1> (c, e)", "y = Relu (a)"], 2),
     "slice": (["a = Slice (c, one, three, one)", "y = MaxPool <kernel_shape = [2, 2]> (a)"], 2),
-    "squeeze": (["g = GlobalAveragePool (c)", "h = Conv (g, v)", "i = HardSigmoid (h)", "a = Mul (c, i)", "y = Conv (a, v)"], 2),
+    "squeeze": (
+        [
+            "g = GlobalAveragePool (c)",
+            "h = Conv (g, v)",
+            "i = HardSigmoid (h)",
+            "a = Mul (c, i)",
+            "y = Conv (a, v)",
+        ],
+        2,
+    ),
     "classifier": (["g = GlobalAveragePool (c)", "f = Flatten (g)", "y = MatMul (f, square)"], 1),
     "depthwise": (["e = Conv <group = 4> (c, d)", "y = Conv (e, v)"], 2),
     "select": (["g = Greater (c, zero)", "a = Where (g, c, zero)", "y = Conv (a, v)"], 2),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import threading
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,9 @@ from onnx import TensorProto, helper
 
 import sardonyx
 from sardonyx import CompileError, RuntimeFault
+from sardonyx.codegen.compile import compile_text
+from sardonyx.codegen.jit import JitLibrary
+from sardonyx.targets.host import host_target
 from sardonyx_runtime import native as native_module
 from sardonyx_runtime.layout import LAYOUT, Layout
 
@@ -85,8 +90,6 @@ def test_feeds_by_name_and_in_order(add: sardonyx.CompiledModel, make: Callable[
 
 
 def test_other_mappings(add: sardonyx.CompiledModel) -> None:
-    from types import MappingProxyType
-
     x, y = pair()
     assert np.array_equal(add.run(MappingProxyType({"x": x, "y": y}))[0], x + y)
 
@@ -447,12 +450,6 @@ def test_strings_of_the_signature(add: sardonyx.CompiledModel) -> None:
 
 def test_the_callers_floating_point_state() -> None:
     """Denormals are kept in a thread that flushes them, and that thread flushes them after the run too."""
-    import ctypes
-
-    from sardonyx.codegen.compile import compile_text
-    from sardonyx.codegen.jit import JitLibrary
-    from sardonyx.targets.host import host_target
-
     target = host_target()
     if not target.triple.startswith("x86_64"):
         pytest.skip("sets MXCSR")

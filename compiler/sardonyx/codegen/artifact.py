@@ -60,8 +60,8 @@ done:
 def artifact_text(triple: str, abi: int, info: bytes, weights: str, chunks: int, first: int) -> str:
     """The module with the data symbols and the functions for contexts.
 
-    ``weights`` is the path of a file with the constants, which the assembler takes in as it is (bytes in LLVM's
-    text would be slow); ``first`` the word of a context where its ``chunks`` arena chunks begin.
+    ``weights`` is the path of a file with the constants, which the assembler takes in as it is (bytes in
+    LLVM's text would be slow); ``first`` the word of a context where its ``chunks`` arena chunks begin.
     """
     name = "".join(f"\\{byte:02X}" for byte in weights.encode())
     cells = "".join(f"\\{byte:02X}" for byte in info)

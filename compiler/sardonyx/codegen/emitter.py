@@ -552,6 +552,20 @@ class Emitter:
         arguments = f"{p} {pointers.ref}, i32 {_size(t)}, {m} {mask.ref}, {x} zeroinitializer"
         return self._from_vector(t, f"call {x} @{name}({arguments})")
 
+    def scatter(self, value: V, base: V, index: V, mask: V | None = None) -> None:
+        """Write lanes to base[index]; of lanes with one index the last wins."""
+        pointers = self.gep(value.type, base, index)
+        if mask is None and value.type.width == 1:
+            self.store(value, pointers)
+            return
+        t = value.type
+        mask = self.const(t.mask, 1) if mask is None else mask
+        x, m, p = _vector_text(t), _vector_text(mask.type), _vector_text(pointers.type)
+        name = f"llvm.masked.scatter.v{t.width}{t.element.suffix}.v{t.width}p0"
+        self.module.declare(name, "void", f"{x}, {p}, i32, {m}")
+        value, pointers, mask = self._as_vector(value), self._as_vector(pointers), self._as_vector(mask)
+        self.raw(f"  call void @{name}({x} {value.ref}, {p} {pointers.ref}, i32 {_size(t)}, {m} {mask.ref})")
+
     def gep(self, element: LType, base: V, index: V) -> V:
         """The address of element `index` of an array of `element`'s scalars; a vector index gives a
         vector of them.

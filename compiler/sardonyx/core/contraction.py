@@ -30,7 +30,9 @@ def _contract_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[
         raise TypeRuleError(f"contract: batch dims of {x.describe()} and {y.describe()} differ")
     inner_x, inner_y = x.shape[-1], y.shape[-2]
     if inner_x != inner_y and not (isinstance(inner_x, Dim) or isinstance(inner_y, Dim)):
-        raise TypeRuleError(f"contract: inner dims {inner_x} and {inner_y} of {x.describe()}, {y.describe()} differ")
+        raise TypeRuleError(
+            f"contract: inner dims {inner_x} and {inner_y} of {x.describe()}, {y.describe()} differ"
+        )
     dtype = attributes.get("dtype", x.dtype)
     return [TensorType(dtype, (*x.shape[:-1], y.shape[-1]))]
 
@@ -52,33 +54,39 @@ declare(
     infer=_contract_rule,
     evaluate=_contract,
     doc=(
-        "batched matrix product (..., m, k) x (..., k, n) -> (..., m, n); floats accumulate in float32 or wider; "
+        "batched matrix product (..., m, k) x (..., k, n) -> (..., m, n); "
+        "floats accumulate in float32 or wider; "
         "bytes with and without a sign may meet in a wider `dtype`"
     ),
 )
 
 
-def convolution_extent(size: DimLike, kernel: int, stride: int, dilation: int, pads: tuple[DimLike, DimLike]) -> DimLike:
+def convolution_extent(
+    size: DimLike, kernel: int, stride: int, dilation: int, pads: tuple[DimLike, DimLike]
+) -> DimLike:
     """The output extent of one spatial axis of a convolution or window, rounded down."""
     span = (kernel - 1) * dilation + 1
     return floordiv(size + pads[0] + pads[1] - span, stride) + 1
 
 
-def _spatial_extents(what: str, x: TensorType, window: Sequence[Any], attributes: Mapping[str, Any]) -> list[DimLike]:
-    """The output extents of the spatial axes (all but the first and last); TypeRuleError where they do not fit."""
+def _spatial_extents(
+    what: str, x: TensorType, window: Sequence[Any], attributes: Mapping[str, Any]
+) -> list[DimLike]:
+    """The output extents of the spatial axes, all but the first and last; TypeRuleError if they do not fit."""
     spatial = x.rank - 2
     strides, dilations, pads = attributes["strides"], attributes["dilations"], attributes["pads"]
     counts = (len(window), len(strides), len(dilations))
     if spatial < 1 or counts != (spatial,) * 3 or len(pads) != 2 * spatial:
         raise TypeRuleError(
-            f"{what}: {x.describe()} has {spatial} spatial axes; the kernel {list(window)}, strides {list(strides)} "
-            f"and dilations {list(dilations)} need one entry each, pads {list(map(str, pads))} two"
+            f"{what}: {x.describe()} has {spatial} spatial axes; "
+            f"the kernel {list(window)}, strides {list(strides)} and dilations {list(dilations)} need one entry each, pads {list(map(str, pads))} two"
         )
     if any(isinstance(k, Dim) for k in window):
         raise TypeRuleError(f"{what}: the kernel has symbolic extents: {list(map(str, window))}")
     if any(v < 1 for v in (*window, *strides, *dilations)):
         raise TypeRuleError(
-            f"{what}: kernel {list(window)}, strides {list(strides)} and dilations {list(dilations)} have to be positive"
+            f"{what}: kernel {list(window)}, strides {list(strides)} "
+            f"and dilations {list(dilations)} have to be positive"
         )
     extents = [
         convolution_extent(d, int(k), s, dl, (pads[i], pads[i + spatial]))
@@ -87,12 +95,15 @@ def _spatial_extents(what: str, x: TensorType, window: Sequence[Any], attributes
     for i, extent in enumerate(extents):
         if isinstance(extent, int) and extent < 0:
             raise TypeRuleError(
-                f"{what}: spatial axis {i} of {x.describe()} with its pads is smaller than the kernel {list(window)}"
+                f"{what}: spatial axis {i} of {x.describe()} with its pads "
+                f"is smaller than the kernel {list(window)}"
             )
     return extents
 
 
-def _window_slices(attributes: Mapping[str, Any], window: Sequence[int], padded: Array) -> Iterator[tuple[Any, Array]]:
+def _window_slices(
+    attributes: Mapping[str, Any], window: Sequence[int], padded: Array
+) -> Iterator[tuple[Any, Array]]:
     """Each kernel position with the elements of the padded array (n, spatial..., c) that it meets."""
     strides, dilations = attributes["strides"], attributes["dilations"]
     out = [
@@ -124,7 +135,8 @@ def _convolve_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[
         raise TypeRuleError(f"convolve: {group} groups")
     if isinstance(channels, int) and isinstance(w.shape[1], int) and channels != w.shape[1] * group:
         raise TypeRuleError(
-            f"convolve: x has {channels} channels, but weights {w.describe()} in {group} groups take {w.shape[1] * group}"
+            f"convolve: x has {channels} channels, but weights {w.describe()} "
+            f"in {group} groups take {w.shape[1] * group}"
         )
     if isinstance(filters, int) and filters % group:
         raise TypeRuleError(f"convolve: {filters} filters do not divide into {group} groups")
@@ -144,7 +156,9 @@ def _convolve(attributes: Mapping[str, Any], x: Array, w: Array) -> Array:
         for position, part in _window_slices(attributes, w.shape[2:], padded):
             grouped = part.reshape(*part.shape[:-1], group, w.shape[1])
             weight = w[(slice(None), slice(None), *position)].astype(wide)
-            product = np.einsum("...gc,gfc->...gf", grouped, weight.reshape(group, w.shape[0] // group, w.shape[1]))
+            product = np.einsum(
+                "...gc,gfc->...gf", grouped, weight.reshape(group, w.shape[0] // group, w.shape[1])
+            )
             result = product if result is None else result + product
         flat = result.reshape(*result.shape[:-2], w.shape[0])
         return rounding.to_float(flat, dtype.numpy) if source.is_float else np.asarray(flat, dtype.numpy)
@@ -157,8 +171,8 @@ declare(
     infer=_convolve_rule,
     evaluate=_convolve,
     doc=(
-        "convolution of x (n, spatial..., c) with w (filters, c / group, kernel...) to (n, spatial..., filters), no bias; "
-        "pads are lows, then highs; floats accumulate in float32 or wider"
+        "convolution of x (n, spatial..., c) with w (filters, c / group, kernel...), no bias, "
+        "to (n, spatial..., filters); pads are lows, then highs; floats accumulate in float32 or wider"
     ),
 )
 
@@ -199,7 +213,9 @@ def _window_arg(attributes: Mapping[str, Any], x: Array) -> Array:
     padded = _pad_spatial(wide, pads, 0)
     best: Any = None
     for (_, part), (_, place) in zip(
-        _window_slices(attributes, window, padded), _window_slices(attributes, window, padded_places), strict=True
+        _window_slices(attributes, window, padded),
+        _window_slices(attributes, window, padded_places),
+        strict=True,
     ):
         index = np.broadcast_to(place, part.shape)
         if best is None:
@@ -217,8 +233,8 @@ declare(
     infer=_window_rule,
     evaluate=_window,
     doc=(
-        "reduce each window of the spatial axes of x (n, spatial..., c): sum, max, min; pads (lows, then highs) count as "
-        "the identity; max and min propagate NaN; arg_max gives the place of the first maximum (or NaN) among the spatial "
-        "elements, row-major, -1 if there is none; 16-bit floats accumulate in float32"
+        "reduce each window of the spatial axes of x (n, spatial..., c): sum, max, min; pads (lows, then highs) "
+        "count as the identity; max and min propagate NaN; arg_max gives the place of the first maximum (or NaN) "
+        "among the spatial elements, row-major, -1 if there is none; 16-bit floats accumulate in float32"
     ),
 )

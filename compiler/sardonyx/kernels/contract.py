@@ -19,28 +19,24 @@ from numpy.typing import NDArray
 
 from sardonyx.ir.graph import Block, Location, Op, Value
 from sardonyx.ir.types import Shape
+from sardonyx.kernels.contract_tiles import ProductShape, Tiles
 from sardonyx.kernels.epilogue import Epilogue
 from sardonyx.kernels.evaluator import Place, Source
 from sardonyx.kernels.kernel import Kernel, KernelBuilder, Scratch
 from sardonyx.kernels.lane_index import LaneIndex, uniform
 from sardonyx.kernels.map import group_location
-from sardonyx.kernels.microkernel import Panels, Tile, accumulate, compute_dtype, read_row, tile_for, widths
+from sardonyx.kernels.microkernel import Panels, Tile, compute_dtype, tile_for, widths
 from sardonyx.kernels.panels import pack_constant, pack_kernel, panel_elements
-from sardonyx.kernels.rows_of_tiles import row_tiles
 from sardonyx.kernels.target import Target
 from sardonyx.kernels.views import View, view_of
 from sardonyx.loop.builder import Index
-from sardonyx_runtime.dims import Dim, DimLike, ceildiv, product
+from sardonyx_runtime.dims import DimLike, ceildiv, product
 from sardonyx_runtime.dtypes import DType
 
 __all__ = ["constant_matrices", "contract_kernels", "row_block"]
 
-_PANEL_BYTES = 900_000  # a panel this large still stays in the second-level cache
-_DEPTH_BLOCK = 1024  # steps of a packed panel at a time where it would be larger
-_DEPTH_IN_PLACE = 256  # rows of B read in place at a time, for the sake of the address translation
 _ROW_BLOCK = 480
 _UNITS = 8  # pieces of work that are enough for any number of threads to share evenly
-_PREFETCH = 8  # rows of B ahead, where B is read in place
 
 
 def row_block(rows: DimLike, panels: DimLike, batch: DimLike, tile: Tile) -> int:
@@ -72,7 +68,9 @@ def static(dim: DimLike) -> int:
     return dim
 
 
-def contract_kernels(region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> list[Kernel]:
+def contract_kernels(
+    region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target
+) -> list[Kernel]:
     """The kernels of a group with one ``core.contract``: packing where it is needed, then the product."""
     return _Contract(region, operands, results, target).build()
 
@@ -88,7 +86,9 @@ class _Weights:
 
 
 class _Contract:
-    def __init__(self, region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> None:
+    def __init__(
+        self, region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target
+    ) -> None:
         self.region, self.results, self.target = region, results, target
         self.outer = dict(zip(region.arguments, operands, strict=True))
         self.op = next(op for op in region.ops if op.name == "core.contract")
@@ -123,7 +123,16 @@ class _Contract:
         scratch = Scratch(self.dtype, panel_elements(product(batch), self.depth, self.columns, self.tile))
         place_of = self._pack_place(batch)
         pack = pack_kernel(
-            "pack", self.location, scratch, self.tile, batch, self.depth, self.columns, place_of, y, self._pack_sources
+            "pack",
+            self.location,
+            scratch,
+            self.tile,
+            batch,
+            self.depth,
+            self.columns,
+            place_of,
+            y,
+            self._pack_sources,
         )
         return _Weights(lambda kernel: kernel.scratch(scratch, "panels"), None, steps, [pack])
 
@@ -158,7 +167,7 @@ class _Contract:
         return not (aliasing and not (isinstance(self.rows, int) and self.rows <= 32))
 
     def _distinct_batch(self) -> tuple[tuple[DimLike, ...], tuple[DimLike, ...]]:
-        """Batch axes along which B differs (others cut to 1), and the packed elements between their indices."""
+        """Batch axes along which B differs (others cut to 1), and packed elements between their indices."""
         view = self.b_view
         batch = tuple(1 if s == 0 else d for d, s in zip(self.batch, view.strides, strict=False))
         one = panel_elements(1, self.depth, self.columns, self.tile)
@@ -204,7 +213,18 @@ class _Contract:
         blocks = ceildiv(self.rows, block)
         n_panels, n_blocks = kernel.parameter(panels, "panels"), kernel.parameter(blocks, "blocks")
         n_rows, size = kernel.parameter(self.rows, "rows"), kernel.parameter(block, "block")
-        run = _Tiles(self, kernel, epilogue, weights, a_buffer, w_buffer)
+        whole = ProductShape(
+            self.rows,
+            self.columns,
+            self.depth,
+            self.dtype,
+            tile,
+            self.cut,
+            self.a,
+            weights.view,
+            weights.batch_steps,
+        )
+        run = Tiles(whole, kernel, epilogue, a_buffer, w_buffer)
         with b.loop(kernel.begin, kernel.end) as unit:
             rest, panel = b.idiv(unit.index, n_panels), b.imod(unit.index, n_panels)
             if blocks == 1:
@@ -239,198 +259,3 @@ class _Contract:
             if one.kind in ("transpose", "broadcast", "assume", "slice", "reshape"):
                 todo.extend(one.result.uses)
         return False
-
-
-class _Tiles:
-    """Emits the tiles of one unit of work."""
-
-    def __init__(
-        self,
-        owner: _Contract,
-        kernel: KernelBuilder,
-        epilogue: Epilogue,
-        weights: _Weights,
-        a_buffer: Value,
-        w_buffer: Value,
-    ) -> None:
-        self.o, self.kernel, self.b = owner, kernel, kernel.b
-        self.epilogue, self.weights = epilogue, weights
-        self.a_buffer, self.w_buffer = a_buffer, w_buffer
-        self.lanes = owner.tile.lanes
-        self.in_place = weights.view is not None
-        a = [kernel.parameter(s, ("a", i)) for i, s in enumerate(owner.a.strides)]
-        self.a_batch, self.a_row, self.a_step = a[:-2], a[-2], a[-1]
-        self.w_batch = [kernel.parameter(s, ("b", i)) for i, s in enumerate(weights.batch_steps)]
-        self.w_row: Index = kernel.parameter(weights.view.strides[-2], "b row") if weights.view is not None else 0
-        self.depth = 0 if owner.depth == 0 else kernel.parameter(owner.depth, "depth")
-        self.columns = kernel.parameter(owner.columns, "columns")
-        self.depth_block = self._depth_block()
-
-    def _depth_block(self) -> int | None:
-        """Steps at a time, None for all at once."""
-        depth, tile = self.o.depth, self.o.tile
-        if not self.epilogue.can_hold_sums:
-            return None
-        if self.in_place:
-            return None if isinstance(depth, int) and depth <= _DEPTH_BLOCK else _DEPTH_IN_PLACE
-        width = tile.vectors * tile.lanes * self.o.dtype.itemsize
-        return None if isinstance(depth, int) and depth * width <= _PANEL_BYTES else _DEPTH_BLOCK
-
-    def unit(self, batch: list[Index], first: Index, count: Index, panel: Index) -> None:
-        b, cut = self.b, self.o.cut
-        if cut is None:
-            width = self.o.tile.vectors
-            left = b.isub(self.columns, b.imul(panel, width * self.lanes))
-            self._by_width(batch, first, count, b.imul(panel, width), left, width)
-        elif not cut.wide:
-            self._panel(batch, first, count, b.imul(panel, cut.vectors), cut.vectors)
-        else:
-            is_wide = b.icmp("lt", panel, cut.wide)
-
-            def wide() -> Sequence[Value]:
-                self._panel(batch, first, count, b.imul(panel, cut.vectors + 1), cut.vectors + 1)
-                return ()
-
-            def narrow() -> Sequence[Value]:
-                self._panel(batch, first, count, b.iadd(b.imul(panel, cut.vectors), cut.wide), cut.vectors)
-                return ()
-
-            b.if_(is_wide, wide, narrow)
-
-    def _by_width(
-        self, batch: list[Index], first: Index, count: Index, vector: Index, left: Index, width: int
-    ) -> None:
-        """Panels of symbolic columns: the last one may be narrower, down to one vector."""
-        b = self.b
-
-        def whole() -> Sequence[Value]:
-            self._panel(batch, first, count, vector, width)
-            return ()
-
-        def part() -> Sequence[Value]:
-            self._by_width(batch, first, count, vector, left, width // 2)
-            return ()
-
-        if width == 1 or not self.in_place:
-            whole()
-        else:
-            b.if_(b.icmp("gt", left, width // 2 * self.lanes), whole, part)
-
-    def _panel(self, batch: list[Index], first: Index, count: Index, vector: Index, vectors: int) -> None:
-        """One panel down the rows first .. first + count; ``vector``: vectors of columns before it."""
-        b, lanes = self.b, self.lanes
-        column = b.imul(vector, lanes)
-        base: Index = 0
-        for index, step in zip(batch, self.w_batch, strict=False):
-            base = b.iadd(base, b.imul(index, step))
-        start = column if self.in_place else b.imul(column, self.depth)
-        panel = b.offset(self.w_buffer, b.iadd(base, start))
-        a_base: Index = 0
-        for index, stride in zip(batch, self.a_batch, strict=True):
-            a_base = b.iadd(a_base, b.imul(index, stride))
-        a = b.offset(self.a_buffer, a_base)
-        masks = self._masks(column, vectors)
-        row_step = self._row_step(vectors)
-
-        def tile(row: Index, rows: int, last: Index | None, k: Index, steps: Index, ends: tuple[Value, Value] | None) -> None:
-            self._tile(batch, a, panel, column, masks, row, rows, last, k, steps, ends)
-
-        def down(k: Index, steps: Index, ends: tuple[Value, Value] | None) -> None:
-            end = b.isub(b.iadd(first, count), 1)
-            row_tiles(
-                b, self.o.rows, self.o.tile, first, count, lambda row, rows, clamp: tile(row, rows, end if clamp else None, k, steps, ends)
-            )
-
-        self.row_step = row_step
-        if self.depth_block is None:
-            down(0, self.depth, None)
-            return
-        # An empty depth still has one pass, which stores the epilogue of zeros.
-        with b.loop(0, b.imax(self.depth, 1), self.depth_block) as block:
-            steps = b.imin(b.isub(self.depth, block.index), self.depth_block)
-            is_first = b.icmp("eq", block.index, 0)
-            is_last = b.icmp("ge", b.iadd(block.index, steps), self.depth)
-            down(block.index, steps, (is_first, is_last))
-
-    def _row_step(self, vectors: int) -> Index:
-        return self.w_row if self.in_place else vectors * self.lanes
-
-    def _masks(self, column: Index, vectors: int) -> list[Value | None]:
-        """Masks of a panel's vectors: none where all columns are known to exist."""
-        b, columns = self.b, self.o.columns
-        if isinstance(columns, int) and columns % self.lanes == 0:
-            return [None] * vectors
-        masks: list[Value | None] = []
-        for j in range(vectors):
-            if isinstance(columns, int) and j < vectors - 1:
-                masks.append(None)
-                continue
-            left = b.isub(self.columns, b.iadd(column, j * self.lanes))
-            masks.append(b.mask(b.imax(left, 0) if isinstance(columns, Dim) else left, self.lanes))
-        return masks
-
-    def _tile(
-        self,
-        batch: list[Index],
-        a: Value,
-        panel: Value,
-        column: Index,
-        masks: list[Value | None],
-        row: Index,
-        rows: int,
-        last: Index | None,
-        k: Index,
-        steps: Index,
-        ends: tuple[Value, Value] | None,
-    ) -> None:
-        b, lanes, vectors = self.b, self.lanes, len(masks)
-        numbers = [b.iadd(row, r) for r in range(rows)]
-        if last is not None:  # rows beyond the last repeat it: they compute and store the same values again
-            numbers = [numbers[0], *(b.imin(n, last) for n in numbers[1:])]
-        k_offset = b.imul(k, self.a_step)
-        pointers = [b.offset(a, b.iadd(b.imul(n, self.a_row), k_offset)) for n in numbers]
-        addresses = [self.epilogue.row_address(batch, n) for n in numbers]
-        out = self.epilogue.out
-        places = [b.iadd(column, j * lanes) for j in range(vectors)]
-
-        def zeros() -> list[Value]:
-            zero = b.const(0.0, self.o.dtype, lanes)
-            return [zero] * (rows * vectors)
-
-        def partial() -> list[Value]:
-            return [
-                b.load(out, b.iadd(address, places[j]), lanes, masks[j])
-                for address in addresses
-                for j in range(vectors)
-            ]
-
-        sums = zeros() if ends is None else b.if_(ends[0], zeros, partial)
-        if not (isinstance(steps, int) and steps == 0):
-            sums, _ = accumulate(
-                b,
-                dtype=self.o.dtype,
-                depth=steps,
-                rows=pointers,
-                step=self.a_step,
-                weights=b.offset(panel, b.imul(k, self.row_step)),
-                weight_step=self.row_step,
-                read=lambda at: read_row(b, at, vectors, lanes, masks if self.in_place else [None] * vectors),
-                sums=sums,
-                at_least_once=isinstance(self.o.depth, int),
-                prefetch=_PREFETCH if self.in_place else 0,
-            )
-
-        def finish() -> Sequence[Value]:
-            self.epilogue.store_tile(sums, batch, numbers, last, column, self.columns, masks, multiple=lanes)
-            return ()
-
-        def keep() -> Sequence[Value]:
-            for r, address in enumerate(addresses):
-                for j in range(vectors):
-                    b.store(sums[r * vectors + j], out, b.iadd(address, places[j]), masks[j])
-            return ()
-
-        if ends is None or self.epilogue.is_plain:
-            finish()
-        else:
-            b.if_(ends[1], finish, keep)

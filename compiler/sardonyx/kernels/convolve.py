@@ -1,4 +1,4 @@
-"""Convolution by the register tile: rows are output pixels, columns filters, the depth runs over taps and channels.
+"""Convolution by the register tile: rows are output pixels, columns filters, the depth taps and channels.
 
 The input lies channels last, so every tap of a pixel is a row of consecutive channels: a pixel needs no
 copies but one pointer per tap.  The pointers of a block of pixels are computed in vectors and stand in a
@@ -43,13 +43,17 @@ _TABLE = 4096  # pointers of a block of pixels: 32 KB of stack
 _FEW_CHANNELS = 4  # up to here a kernel row is read as one run
 
 
-def convolve_kernels(region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> list[Kernel]:
+def convolve_kernels(
+    region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target
+) -> list[Kernel]:
     """The kernels of a group with one ``core.convolve``."""
     return _Convolve(region, operands, results, target).build()
 
 
 class _Convolve:
-    def __init__(self, region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> None:
+    def __init__(
+        self, region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target
+    ) -> None:
         self.region, self.results, self.target = region, results, target
         self.outer = dict(zip(region.arguments, operands, strict=True))
         self.op = next(op for op in region.ops if op.name == "core.convolve")
@@ -88,7 +92,13 @@ class _Convolve:
         scratch = Scratch(self.stored, rows * width * g.channels)
         self.kernels.append(
             padded_rows_kernel(
-                self.location, self.outer[x], x.type, scratch, pads[g.rank - 1], pads[2 * g.rank - 1], self.target
+                self.location,
+                self.outer[x],
+                x.type,
+                scratch,
+                pads[g.rank - 1],
+                pads[2 * g.rank - 1],
+                self.target,
             )
         )
         self.input = lambda kernel: kernel.scratch(scratch, "x")
@@ -131,7 +141,16 @@ class _Convolve:
 
         self.kernels.append(
             pack_kernel(
-                "pack", self.location, scratch, self.tile, (self.groups,), depth, self.filters, place, w, sources
+                "pack",
+                self.location,
+                scratch,
+                self.tile,
+                (self.groups,),
+                depth,
+                self.filters,
+                place,
+                w,
+                sources,
             )
         )
         return lambda kernel: kernel.scratch(scratch, "panels")
@@ -153,7 +172,9 @@ class _Convolve:
         }
         out = kernel.buffer(self.results[0], name="out")
         accumulators = tile.rows * tile.vectors
-        self.epilogue = Epilogue(kernel, self.region, sources, self.form.result, out, tile.lanes, accumulators)
+        self.epilogue = Epilogue(
+            kernel, self.region, sources, self.form.result, out, tile.lanes, accumulators
+        )
         self.taps = math.prod(g.kernel)
         self.lanes = 1 << (tile.rows - 1).bit_length()  # pointers of a tile in one vector
         self.pixels: DimLike = product(g.outputs)
@@ -185,7 +206,7 @@ class _Convolve:
         return kernel.finish(units, cost)
 
     def _zero_row(self, kernel: KernelBuilder) -> Value:
-        """Zeros for one tap: a constant, or memory that a kernel of its own clears where channels are symbolic."""
+        """Zeros for one tap: a constant, or memory that a kernel of its own clears for symbolic channels."""
         if isinstance(self.depth, int):
             return kernel.constant(Dense(np.zeros(self.depth, self.stored.numpy), self.stored), "zeros")
         scratch = Scratch(self.stored, self.depth)
@@ -198,7 +219,10 @@ class _Convolve:
         """Pointers of every tap of the block's pixels: [tile][tap][pixel of the tile]."""
         b, kernel, rows = self.b, self.kernel, self.tile.rows
         step = product(self.geometry.sizes) * self.geometry.channels
-        base = b.iadd(b.imul(image, kernel.parameter(step, "image")), b.imul(group, kernel.parameter(self.depth, "depth")))
+        base = b.iadd(
+            b.imul(image, kernel.parameter(step, "image")),
+            b.imul(group, kernel.parameter(self.depth, "depth")),
+        )
         with b.loop(0, count, rows) as tile:
             slot = b.imul(b.idiv(tile.index, rows), self.taps * self.lanes)
             self._tile_pointers(base, b.iadd(first, tile.index), slot)
@@ -232,7 +256,11 @@ class _Convolve:
         size = self.stored.itemsize
         address = spread(0)
         for axis, (start, step) in enumerate(zip(starts, g.steps, strict=True)):
-            address = b.scalar_op("add", address, b.scalar_op("mul", start, spread(b.imul(kernel.parameter(step, ("step", axis)), size))))
+            address = b.scalar_op(
+                "add",
+                address,
+                b.scalar_op("mul", start, spread(b.imul(kernel.parameter(step, ("step", axis)), size))),
+            )
         address = b.scalar_op("add", address, b.splat(b.address(self.x, base), lanes))
         self._taps(starts, address, slot)
 
@@ -257,7 +285,12 @@ class _Convolve:
                 here = inside
                 if self.leaves[axis]:
                     test = b.scalar_op("ge", place, spread(0), dtype=dtypes.boolean)
-                    below = b.scalar_op("lt", place, spread(kernel.parameter(g.sizes[axis], ("size", axis))), dtype=dtypes.boolean)
+                    below = b.scalar_op(
+                        "lt",
+                        place,
+                        spread(kernel.parameter(g.sizes[axis], ("size", axis))),
+                        dtype=dtypes.boolean,
+                    )
                     test = b.scalar_op("and", test, below)
                     here = test if here is None else b.scalar_op("and", here, test)
                 step = b.imul(kernel.parameter(g.steps[axis], ("step", axis)), size)
@@ -288,13 +321,17 @@ class _Convolve:
 
             b.if_(b.icmp("lt", panel, cut.wide), wide, narrow)
 
-    def _down(self, image: Index, group: Index, first: Index, count: Index, vector: Index, vectors: int) -> None:
+    def _down(
+        self, image: Index, group: Index, first: Index, count: Index, vector: Index, vectors: int
+    ) -> None:
         """One panel of filters down the pixels of the block."""
         b, kernel, lanes = self.b, self.kernel, self.tile.lanes
         column = b.imul(vector, lanes)
         depth = self.taps * self.depth
         one = panel_elements(1, depth, self.filters, self.tile)
-        start = b.iadd(b.imul(group, kernel.parameter(one, "group")), b.imul(column, kernel.parameter(depth, "all")))
+        start = b.iadd(
+            b.imul(group, kernel.parameter(one, "group")), b.imul(column, kernel.parameter(depth, "all"))
+        )
         panel = b.offset(self.w, start)
         masks: list[Value | None] = [None] * vectors
         filters = self.filters

@@ -41,13 +41,17 @@ def is_depthwise(op: Op, weights: Value) -> bool:
     return constant and one_each and w.type.shape[-1] <= _WIDEST
 
 
-def depthwise_kernel(region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> Kernel:
+def depthwise_kernel(
+    region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target
+) -> Kernel:
     """The kernel of a group with one depthwise ``core.convolve`` by constant weights."""
     return _Depthwise(region, operands, results, target).build()
 
 
 class _Depthwise:
-    def __init__(self, region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> None:
+    def __init__(
+        self, region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target
+    ) -> None:
         self.region, self.results = region, results
         self.outer = dict(zip(region.arguments, operands, strict=True))
         self.op = next(op for op in region.ops if op.name == "core.convolve")
@@ -89,7 +93,9 @@ class _Depthwise:
         self.b = b
         self.x = kernel.buffer(self.outer[self.op.operands[0]], name="x")
         self.w = kernel.constant(self._packed_weights(), "w")
-        self.zeros = b.address(kernel.constant(Dense(np.zeros(self.lanes, self.stored.numpy), self.stored), "zeros"))
+        self.zeros = b.address(
+            kernel.constant(Dense(np.zeros(self.lanes, self.stored.numpy), self.stored), "zeros")
+        )
         sources = {
             v: Source(kernel.buffer(o), v.type.shape)
             for v, o in self.outer.items()
@@ -101,7 +107,9 @@ class _Depthwise:
         images = self.op.operands[0].type.shape[0]
         with b.loop(kernel.begin, kernel.end) as unit:
             n_rows = kernel.parameter(rows, "rows")
-            image, row = (unit.index, 0) if rows == 1 else (b.idiv(unit.index, n_rows), b.imod(unit.index, n_rows))
+            image, row = (
+                (unit.index, 0) if rows == 1 else (b.idiv(unit.index, n_rows), b.imod(unit.index, n_rows))
+            )
             self._row(image, row)
         taps = math.prod(g.kernel)
         return kernel.finish(images * rows, images * product(g.outputs) * self.channels * taps)
@@ -114,7 +122,15 @@ class _Depthwise:
         ranges = []
         for axis, place in enumerate(places):
             start = b.isub(b.imul(place, g.strides[axis]), kernel.parameter(g.lows[axis], ("low", axis)))
-            ranges.append(clipped_range(b, start, kernel.parameter(g.sizes[axis], ("size", axis)), g.kernel[axis], g.dilations[axis]))
+            ranges.append(
+                clipped_range(
+                    b,
+                    start,
+                    kernel.parameter(g.sizes[axis], ("size", axis)),
+                    g.kernel[axis],
+                    g.dilations[axis],
+                )
+            )
             base = b.iadd(base, b.imul(start, kernel.parameter(g.steps[axis], ("step", axis))))
         first = b.imul(row, kernel.parameter(self.width, "width"))
         with b.loop(0, kernel.parameter(self.channels, "channels"), self.lanes) as block:
@@ -124,7 +140,13 @@ class _Depthwise:
             self._tiles(image, first, base, ranges, block.index, mask)
 
     def _tiles(
-        self, image: Index, first: Index, base: Index, ranges: list[tuple[Index, Index]], channel: Index, mask: Value | None
+        self,
+        image: Index,
+        first: Index,
+        base: Index,
+        ranges: list[tuple[Index, Index]],
+        channel: Index,
+        mask: Value | None,
     ) -> None:
         """The tiles of a row: inside, where no tap can leave the input, or at an edge."""
         b, g, t, kernel = self.b, self.g, self.tile, self.kernel
@@ -192,7 +214,9 @@ class _Depthwise:
                 return self._kernel_row(at, b.imul(tap, extent), channel, mask, offsets, valid, pixels, sums)
             low, high = ranges[axis]
             with b.loop(low, high, carried=sums) as k:
-                moved = b.imul(b.imul(k.index, g.dilations[axis]), kernel.parameter(g.steps[axis], ("step", axis)))
+                moved = b.imul(
+                    b.imul(k.index, g.dilations[axis]), kernel.parameter(g.steps[axis], ("step", axis))
+                )
                 inner = b.iadd(b.imul(tap, g.kernel[axis]), k.index)
                 b.yield_(*along(axis + 1, b.iadd(at, moved), inner, k.carried))
             return k.results
@@ -220,14 +244,20 @@ class _Depthwise:
         extent, stride, dilation = g.kernel[-1], g.strides[-1], g.dilations[-1]
         step = kernel.parameter(self.channels, "channels")
         weights = [
-            b.load(self.w, b.iadd(b.imul(b.iadd(tap, k), kernel.parameter(self.padded, "padded")), channel), lanes)
+            b.load(
+                self.w,
+                b.iadd(b.imul(b.iadd(tap, k), kernel.parameter(self.padded, "padded")), channel),
+                lanes,
+            )
             for k in range(extent)
         ]
         totals = list(sums)
         for offset in offsets:
             place = b.iadd(at, b.imul(step, offset))
             if valid:
-                address = b.scalar_op("select", valid[offset], b.address(self.x, place), self.zeros, dtype=dtypes.i64)
+                address = b.scalar_op(
+                    "select", valid[offset], b.address(self.x, place), self.zeros, dtype=dtypes.i64
+                )
                 vector = b.load(b.pointer(address, self.stored), 0, lanes, mask)
             else:
                 vector = b.load(self.x, place, lanes, mask)

@@ -106,7 +106,7 @@ class Epilogue:
         *,
         multiple: int,
     ) -> None:
-        """Store a tile of accumulators, row by row: ``rows`` are consecutive, those beyond ``last`` repeat it.
+        """Store a tile of accumulators: ``rows`` are consecutive, those beyond ``last`` repeat it.
 
         ``column`` is the first of the tile's, a multiple of ``multiple``; columns end before ``end``, which
         ``masks`` (one per vector) say as well where they are needed.

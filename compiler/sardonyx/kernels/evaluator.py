@@ -101,7 +101,7 @@ class Evaluator:
     def _get(self, value: Value, place: Place, *, raw: bool) -> Value:
         if value in self.known:
             found = self.known[value]
-            return self._store_form(found, value.type.dtype) if raw else found
+            return self.store_form(found, value.type.dtype) if raw else found
         key = (raw, value, place, self.mask)
         found_ = self._memo.get(key)
         if found_ is None:
@@ -132,19 +132,13 @@ class Evaluator:
             result = special(self, op, place)
         else:
             result = self._apply(op, [self.at(o, place) for o in op.operands])
-        return self._store_form(result, dtype) if raw else result
+        return self.store_form(result, dtype) if raw else result
 
     # -- memory
 
     def load(self, source: Source, place: Place) -> Value:
         """The stored element: a scalar where all lanes read one place."""
-        b = self.b
-        address = uniform(0)
-        for axis, index in enumerate(place):
-            if isinstance(index.base, int) and index.base == 0 and index.is_uniform:
-                continue
-            part = lane_index.multiply(b, index, self.kernel.dim(source.stride(axis)), self.lanes)
-            address = lane_index.add(b, address, part, self.lanes)
+        b, address = self.b, self.address(source, place)
         if address.is_uniform:
             return self._load_uniform(source, address)
         if address.places is None and address.step == 1:
@@ -155,6 +149,16 @@ class Evaluator:
                 return b.splat(few, self.lanes)
             return b.shuffle(few, few, [lane // address.repeat for lane in range(self.lanes)])
         return b.gather(source.buffer, lane_index.as_vector(b, address, self.lanes), self.mask)
+
+    def address(self, source: Source, place: Sequence[LaneIndex]) -> LaneIndex:
+        """The position of an element in its buffer."""
+        address = uniform(0)
+        for axis, index in enumerate(place):
+            if isinstance(index.base, int) and index.base == 0 and index.is_uniform:
+                continue
+            part = lane_index.multiply(self.b, index, self.kernel.dim(source.stride(axis)), self.lanes)
+            address = lane_index.add(self.b, address, part, self.lanes)
+        return address
 
     def _load_uniform(self, source: Source, address: LaneIndex) -> Value:
         return self.b.load(source.buffer, address.base)
@@ -174,7 +178,7 @@ class Evaluator:
     def widen(self, stored: Value, dtype: DType) -> Value:
         return self.b.convert(stored, compute_type(dtype))
 
-    def _store_form(self, machine: Value, dtype: DType) -> Value:
+    def store_form(self, machine: Value, dtype: DType) -> Value:
         """A machine value, already rounded to the type, as it is stored."""
         if machine.type.dtype is dtype:
             return machine
@@ -245,7 +249,7 @@ class Evaluator:
         """floor and the like of a 16-bit float: a NaN is passed on bit by bit."""
         b, (operand,) = self.b, op.operands
         x, stored = self.at(operand, place), self.raw(operand, place)
-        rounded = self._store_form(b.scalar_op(op.kind, x), operand.type.dtype)
+        rounded = self.store_form(b.scalar_op(op.kind, x), operand.type.dtype)
         is_nan = b.scalar_op("is_nan", x, dtype=dtypes.boolean)
         return b.scalar_op("select", is_nan, stored, rounded, dtype=operand.type.dtype)
 
@@ -525,7 +529,7 @@ def _read_checked(e: Evaluator, x: Value, inner: Place, good: Sequence[Value | N
         return e._get(x, inner, raw=raw)
     fill = e.b.const(0, compute_type(x.type.dtype))
     if raw:
-        fill = e._store_form(fill, x.type.dtype)
+        fill = e.store_form(fill, x.type.dtype)
     lanes = max(map(lanes_of, tests))
     joint = e.b.splat(tests[0], lanes)
     for test in tests[1:]:

@@ -82,7 +82,9 @@ def widths(columns: int, tile: Tile) -> Panels:
     return Panels(count, vectors // count, vectors % count)
 
 
-def read_row(b: LoopBuilder, buffer: Value, vectors: int, lanes: int, masks: Sequence[Value | None]) -> list[Value]:
+def read_row(
+    b: LoopBuilder, buffer: Value, vectors: int, lanes: int, masks: Sequence[Value | None]
+) -> list[Value]:
     """One row of B from its panel (masks None) or in place."""
     return [b.load(buffer, j * lanes, lanes, masks[j]) for j in range(vectors)]
 

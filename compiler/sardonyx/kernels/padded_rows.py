@@ -15,7 +15,13 @@ __all__ = ["padded_rows_kernel", "zeros_kernel"]
 
 
 def padded_rows_kernel(
-    location: Location, x: Value, kind: TensorType, scratch: Scratch, low: DimLike, high: DimLike, target: Target
+    location: Location,
+    x: Value,
+    kind: TensorType,
+    scratch: Scratch,
+    low: DimLike,
+    high: DimLike,
+    target: Target,
 ) -> Kernel:
     """x (n, spatial..., c) with ``low`` and ``high`` zero places around each row of its last spatial axis."""
     kernel = KernelBuilder("pad_rows", location)
@@ -42,7 +48,6 @@ def padded_rows_kernel(
         vector_loop(b, 0, length, lanes, 1, 1, body)
     rows = product(kind.shape[:-2])
     return kernel.finish(rows, rows * kind.shape[-2] * kind.shape[-1])
-
 
 
 def zeros_kernel(location: Location, scratch: Scratch) -> Kernel:

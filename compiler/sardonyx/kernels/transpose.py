@@ -23,6 +23,7 @@ __all__ = ["merged_axes", "transpose_kernel", "turn"]
 
 _PIECE = 4096  # elements of a row that are one unit of work where few rows are interleaved
 
+
 def turn(b: LoopBuilder, rows: Sequence[Value]) -> list[Value]:
     """The transpose of as many vectors as they have lanes."""
     vectors, lanes = list(rows), lanes_of(rows[0])
@@ -61,12 +62,21 @@ def transpose_kernel(
     op = region.ops[0]
     dtype = op.result.type.dtype
     shape, permutation = merged_axes(op.operands[0].type.shape, op.attributes["permutation"])
-    if len(shape) < 2 or permutation[-1] == len(shape) - 1 or dtype.bits < 8 or dtype.kind not in ("float", "signed", "unsigned"):
+    if (
+        len(shape) < 2
+        or permutation[-1] == len(shape) - 1
+        or dtype.bits < 8
+        or dtype.kind not in ("float", "signed", "unsigned")
+    ):
         return None
     lanes = min(16, target.vector_bytes // dtype.itemsize)
     if lanes < 4 and dtype.itemsize < 8:
         return None
-    if shape[permutation[-1]] in (2, 3, 4) and list(permutation) == [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]:
+    if shape[permutation[-1]] in (2, 3, 4) and list(permutation) == [
+        *range(len(shape) - 2),
+        len(shape) - 1,
+        len(shape) - 2,
+    ]:
         return _interleave_kernel(region, operands, results, shape, lanes)
     kernel = KernelBuilder("transpose", group_location(region))
     b = kernel.b
@@ -120,7 +130,8 @@ def _interleave_kernel(
 
         def body(index: Index, mask: Value | None) -> None:
             rows = [
-                b.load(source, b.iadd(base, b.iadd(b.imul(length, r), index)), lanes, mask) for r in range(few)
+                b.load(source, b.iadd(base, b.iadd(b.imul(length, r), index)), lanes, mask)
+                for r in range(few)
             ]
             to = b.iadd(base, b.imul(index, few))
             left = b.imul(b.isub(length, index), few)
@@ -140,7 +151,7 @@ def _interleaved(b: LoopBuilder, rows: Sequence[Value]) -> list[Value]:
         places = [divmod(part * lanes + lane, few) for lane in range(lanes)]  # (element, row)
         vector = rows[0]
         for number in range(1, few):
-            # Lanes of earlier rows stay where they were put; of the first row they are picked by the first shuffle.
+            # Lanes of earlier rows stay where they were put; the first shuffle picks those of the first row.
             picks = []
             for lane, (element, row) in enumerate(places):
                 if row == number:

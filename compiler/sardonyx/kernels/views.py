@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sardonyx.ir.graph import Op, Value
 from sardonyx.ir.types import Shape
@@ -80,7 +81,7 @@ def _reshape(op: Op, x: View) -> View | None:
     for have, want in reshape_groups(source, target):
         axes = [a for a in have if source[a] != 1]
         step: DimLike = x.strides[axes[-1]] if axes else 0
-        for outer, inner in zip(axes, axes[1:], strict=False):
+        for outer, inner in pairwise(axes):
             if x.strides[outer] != x.strides[inner] * source[inner]:
                 return None
         for axis in reversed(want):

@@ -27,13 +27,17 @@ from sardonyx_runtime.dtypes import DType
 __all__ = ["window_kernel"]
 
 
-def window_kernel(region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> Kernel:
+def window_kernel(
+    region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target
+) -> Kernel:
     """The kernel of a group with one ``core.window_reduce``."""
     return _Window(region, operands, results, target).build()
 
 
 class _Window:
-    def __init__(self, region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> None:
+    def __init__(
+        self, region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target
+    ) -> None:
         self.region, self.results = region, results
         self.outer = dict(zip(region.arguments, operands, strict=True))
         self.op = next(op for op in region.ops if op.name == "core.window_reduce")
@@ -66,7 +70,9 @@ class _Window:
             for axis, place in enumerate(places):
                 start = b.isub(b.imul(place, g.strides[axis]), kernel.dim(g.lows[axis]))
                 starts.append(start)
-                ranges.append(clipped_range(b, start, kernel.dim(g.sizes[axis]), g.kernel[axis], g.dilations[axis]))
+                ranges.append(
+                    clipped_range(b, start, kernel.dim(g.sizes[axis]), g.kernel[axis], g.dilations[axis])
+                )
 
             def body(index: Index, mask: Value | None) -> None:
                 self._vector(image, pixel, starts, ranges, index, mask)
@@ -92,7 +98,9 @@ class _Window:
         def along(axis: int, places: list[Index], state: Sequence[Value]) -> list[Value]:
             if axis == g.rank:
                 self.input.forget()
-                x = b.splat(self.input.at(self.x, (uniform(image), *(uniform(p) for p in places), lane)), lanes)
+                x = b.splat(
+                    self.input.at(self.x, (uniform(image), *(uniform(p) for p in places), lane)), lanes
+                )
                 return self._combine(state, x, places)
             low, high = ranges[axis]
             with b.loop(low, high, carried=state) as k:
@@ -117,7 +125,9 @@ class _Window:
         if self.kind != "arg_max":
             return [b.scalar_op({"sum": "add"}.get(self.kind, self.kind), state[0], x)]
         best, found = state
-        better = b.scalar_op("or", b.compare("gt", x, best), b.compare("lt", found, b.const(0, dtypes.i64, self.lanes)))
+        better = b.scalar_op(
+            "or", b.compare("gt", x, best), b.compare("lt", found, b.const(0, dtypes.i64, self.lanes))
+        )
         if self.dtype.is_float:
             new = b.scalar_op("is_nan", x, dtype=dtypes.boolean)
             old = b.scalar_op("not", b.scalar_op("is_nan", best, dtype=dtypes.boolean))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sardonyx.core.builder import Builder
+from sardonyx.core.aggregates import is_plain
+from sardonyx.core.builder import Builder, constant_of
 from sardonyx.core.control_builder import LoopBody, build_if, build_loop
-from sardonyx.errors import CompileError
-from sardonyx.ir.graph import Value
+from sardonyx.errors import CompileError, NeedsConstant
+from sardonyx.ir.graph import Block, Value
 from sardonyx.ops.registry import onnx_op
-from sardonyx.ops.shape import normal_axis
+from sardonyx.ops.shape import normal_axis, static_ints
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import DimLike
 
@@ -19,9 +20,14 @@ __all__: list[str] = []
 Body = Callable[[Builder, Sequence[Value]], list[Value]]
 
 
+_MOST_PASSES = 1024  # of a loop that carries sequences
+
+
 @onnx_op("If")
 def if_(b: Builder, condition: Value, *, bodies: Sequence[Body]) -> tuple[Value, ...]:
     then, otherwise = bodies
+    if constant_of(condition) is None and not is_plain(then(b.child(Block()), ())):
+        raise NeedsConstant("the branches give sequences, so the condition has to be known", condition.name)
     return tuple(build_if(b, condition, lambda inner: then(inner, ()), lambda inner: otherwise(inner, ())))
 
 
@@ -30,6 +36,8 @@ def loop(
     b: Builder, trip: Value | None, condition: Value | None, *initial: Value, bodies: Sequence[Body]
 ) -> tuple[Value, ...]:
     (subgraph,) = bodies
+    if not is_plain(initial):
+        return tuple(_unrolled(b, trip, condition, initial, subgraph))
     bound: DimLike | None = None if trip is None else b.dims_of(trip, minimum=-(2**63))[0]
 
     def body(inner: Builder, index: DimLike, carried: Sequence[Value]) -> LoopBody:
@@ -40,6 +48,43 @@ def loop(
 
     final, stacked = build_loop(b, bound, condition, initial, body)
     return (*final, *stacked)
+
+
+def _known(value: Value) -> bool:
+    found = constant_of(value)
+    if found is None:
+        raise NeedsConstant("a loop that carries sequences needs a condition that is known", value.name)
+    return bool(found.reshape(-1)[0])
+
+
+def _unrolled(
+    b: Builder, trip: Value | None, condition: Value | None, initial: Sequence[Any], body: Body
+) -> list[Any]:
+    """A loop that carries sequences, pass by pass: what a pass makes of them has to be known."""
+    most = None if trip is None else static_ints(b, trip, "M")[0]
+    carried = list(initial)
+    stacks: list[list[Value]] = []
+    going = condition is None or _known(condition)
+    index = 0
+    while going and (most is None or index < most):
+        if index >= _MOST_PASSES:
+            raise CompileError(f"a loop that carries sequences makes more than {_MOST_PASSES} passes")
+        number, goes_on = b.constant(index, dtypes.i64), b.constant(True, dtypes.boolean)
+        next_condition, *results = body(b, [number, goes_on, *carried])
+        carried = results[: len(carried)]
+        elements = results[len(carried) :]
+        stacks = stacks or [[] for _ in elements]
+        for stack, element in zip(stacks, elements, strict=True):
+            stack.append(element)
+        going = _known(next_condition)
+        index += 1
+    stacked = [
+        b.op("core.concat", *[b.reshape(e, (1, *e.type.shape)) for e in stack], axis=0)
+        if len(stack) > 1
+        else b.reshape(stack[0], (1, *stack[0].type.shape))
+        for stack in stacks
+    ]
+    return [*carried, *stacked]
 
 
 def slice_at(b: Builder, x: Value, axis: int, index: DimLike) -> Value:

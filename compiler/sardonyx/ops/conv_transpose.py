@@ -31,7 +31,6 @@ class _Axis:
     stride: int
     dilation: int
     crop: DimLike  # results in front of the first one kept
-    behind: DimLike  # results beyond the last one that x reaches, negative if some are cropped
 
     @property
     def span(self) -> int:
@@ -150,7 +149,7 @@ def _axes(
             total = maximum(full - out, 0)
             half = floordiv(total, 2)
             crop = half if auto_pad == "SAME_UPPER" else total - half
-        axes.append(_Axis(size, out, kernel[i], stride, dilations[i], crop, full - crop - out))
+        axes.append(_Axis(size, out, kernel[i], stride, dilations[i], crop))
     return axes
 
 

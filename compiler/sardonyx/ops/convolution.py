@@ -12,7 +12,15 @@ from sardonyx.ir.types import Shape
 from sardonyx.ops.registry import onnx_op
 from sardonyx_runtime.dims import Dim, DimLike, ceildiv, floordiv, maximum
 
-__all__ = ["Window", "add_bias", "channels_first", "channels_last", "make_window", "with_channels", "with_kernel"]
+__all__ = [
+    "Window",
+    "add_bias",
+    "channels_first",
+    "channels_last",
+    "make_window",
+    "with_channels",
+    "with_kernel",
+]
 
 
 @dataclass(frozen=True)
@@ -54,10 +62,13 @@ def make_window(
         ("pads", pads or (0,) * (2 * spatial), 2 * spatial),
     ):
         if len(given) != want:
-            raise CompileError(f"{name} {list(given)} has {len(given)} entries; {spatial} spatial axes need {want}")
+            raise CompileError(
+                f"{name} {list(given)} has {len(given)} entries; {spatial} spatial axes need {want}"
+            )
     if any(v < 1 for v in (*kernel, *strides, *dilations)):
         raise CompileError(
-            f"kernel_shape {list(kernel)}, strides {list(strides)} and dilations {list(dilations)} have to be positive"
+            f"kernel_shape {list(kernel)}, strides {list(strides)} "
+            f"and dilations {list(dilations)} have to be positive"
         )
     resolved: tuple[DimLike, ...] = tuple(pads) if pads else (0,) * (2 * spatial)
     if auto_pad == "VALID":
@@ -122,10 +133,12 @@ def conv(
 
 
 def with_channels(b: Builder, x: Value, w: Value, axis: int, group: int) -> tuple[Value, Value]:
-    """x and the weights with the channels of x (1 / group of them on an axis of the weights) known to be equal."""
+    """x and the weights, the channels of x (1 / group of them on an axis of the weights) known to be equal."""
     channels, taken = x.type.shape[1], w.type.shape[axis]
     if channels != taken * group and (isinstance(channels, Dim) or isinstance(taken, Dim)):
-        b.require("equal", channels, taken * group, f"the channels of {x.name} do not fit the weights {w.name}")
+        b.require(
+            "equal", channels, taken * group, f"the channels of {x.name} do not fit the weights {w.name}"
+        )
         if isinstance(taken, int):
             x = b.assume_shape(x, (x.type.shape[0], taken * group, *x.type.shape[2:]))
         elif isinstance(channels, int):
@@ -138,7 +151,9 @@ def add_bias(b: Builder, y: Value, bias: Value) -> Value:
     if bias.type.rank != 1:
         raise CompileError(f"the bias {bias.type.describe()} has to be one number for each of the filters")
     if bias.type.shape[0] != y.type.shape[-1]:
-        message = f"the bias {bias.type.describe()} has to be one number for each of {y.type.shape[-1]} filters"
+        message = (
+            f"the bias {bias.type.describe()} has to be one number for each of {y.type.shape[-1]} filters"
+        )
         if not isinstance(bias.type.shape[0], Dim) and not isinstance(y.type.shape[-1], Dim):
             raise CompileError(message)
         b.require("equal", bias.type.shape[0], y.type.shape[-1], message)
@@ -156,11 +171,16 @@ def with_kernel(b: Builder, w: Value, kernel_shape: tuple[int, ...] | None) -> V
         raise CompileError(f"kernel_shape {list(kernel_shape)} does not fit the weights {w.type.describe()}")
     if any(isinstance(k, Dim) for k in kernel_shape):
         raise CompileError(
-            f"the weights {w.type.describe()} have symbolic kernel extents", hint="give the node a `kernel_shape`"
+            f"the weights {w.type.describe()} have symbolic kernel extents",
+            hint="give the node a `kernel_shape`",
         )
     for size, want in zip(have, kernel_shape, strict=True):
         if size != want:
             if not isinstance(size, Dim):
-                raise CompileError(f"kernel_shape {list(kernel_shape)} does not fit the weights {w.type.describe()}")
-            b.require("equal", size, want, f"kernel_shape {list(kernel_shape)} does not fit the weights {w.name}")
+                raise CompileError(
+                    f"kernel_shape {list(kernel_shape)} does not fit the weights {w.type.describe()}"
+                )
+            b.require(
+                "equal", size, want, f"kernel_shape {list(kernel_shape)} does not fit the weights {w.name}"
+            )
     return b.assume_shape(w, (*w.type.shape[:2], *kernel_shape))

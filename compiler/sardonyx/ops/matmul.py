@@ -29,7 +29,9 @@ def matrix_product(b: Builder, x: Value, y: Value, *, dtype: DType | None = None
         y = b.reshape(y, (*y.type.shape, 1))
     inner_x, inner_y = x.type.shape[-1], y.type.shape[-2]
     if inner_x != inner_y:
-        message = f"the inner dims of {x.type.describe()} and {y.type.describe()} differ: {inner_x} and {inner_y}"
+        message = (
+            f"the inner dims of {x.type.describe()} and {y.type.describe()} differ: {inner_x} and {inner_y}"
+        )
         if not isinstance(inner_x, Dim) and not isinstance(inner_y, Dim):
             raise CompileError(message)
         b.require("equal", inner_x, inner_y, message)
@@ -69,11 +71,11 @@ def gemm(
     *,
     alpha: float = 1.0,
     beta: float = 1.0,
-    transA: int = 0,  # noqa: N803 - the attribute's name
-    transB: int = 0,  # noqa: N803
+    transA: int = 0,
+    transB: int = 0,
     broadcast: int = 1,
 ) -> Value:
-    """alpha * op(x) @ op(y) + beta * addend; the addend is repeated to the result (before opset 7: if asked for)."""
+    """alpha * op(x) @ op(y) + beta * addend, which is repeated to the result (before opset 7: if asked for)."""
     for name, value in (("A", x), ("B", y)):
         if value.type.rank != 2:
             raise CompileError(f"the input {name} of Gemm is {value.type.describe()}, it has to be a matrix")

@@ -32,14 +32,16 @@ def batch_normalization(
     training_mode: int = 0,
     consumed_inputs: Any = None,
 ) -> Value | tuple[Value, Value, Value]:
-    """x * s + (bias - mean * s) with s = scale / sqrt(variance + epsilon), computed at compile time where constant.
+    """x * s + (bias - mean * s) with s = scale / sqrt(variance + epsilon), folded where they are constant.
 
     The statistics may be wider than x; the scale and shift are then computed in their type and rounded
     to the type of x.  ``spatial=0`` (before opset 9): one scale per element of a sample, not per channel.
     ``is_test`` (before opset 7) changes nothing: who asks for Y alone wants inference.
     """
     if x.type.rank < 2:
-        raise CompileError(f"the input of BatchNormalization is {x.type.describe()}; a channel axis is needed")
+        raise CompileError(
+            f"the input of BatchNormalization is {x.type.describe()}; a channel axis is needed"
+        )
     channels = x.type.shape[1:2] if spatial else x.type.shape[1:]
     axes_behind = x.type.rank - 2 if spatial else 0
     wide = max((scale, bias, mean, variance), key=lambda v: v.type.dtype.bits).type.dtype
@@ -58,7 +60,7 @@ def batch_normalization(
     y = b.add(b.mul(x, spread(factor)), spread(shift))
     if not training_mode:
         return y
-    return (y, *(_mixed(b, old, new, momentum) for old, new in zip(running, (mean, variance), strict=True)))  # type: ignore[return-value]
+    return y, _mixed(b, running[0], mean, momentum), _mixed(b, running[1], variance, momentum)
 
 
 def _statistics(b: Builder, x: Value) -> tuple[Value, Value]:
@@ -87,10 +89,12 @@ def _per_channel(b: Builder, value: Value, channels: Any) -> Value:
         if have != want and (isinstance(have, Dim) or isinstance(want, Dim)):
             b.require("equal", have, want, f"{value.name} does not have one element per channel")
     fits = len(value.type.shape) == len(channels) and all(
-        h == w or isinstance(h, Dim) or isinstance(w, Dim) for h, w in zip(value.type.shape, channels, strict=True)
+        h == w or isinstance(h, Dim) or isinstance(w, Dim)
+        for h, w in zip(value.type.shape, channels, strict=True)
     )
     if not fits:
         raise CompileError(
-            f"{value.name or 'an input'} {value.type.describe()} has to have the shape [{', '.join(map(str, channels))}]"
+            f"{value.name or 'an input'} {value.type.describe()} has to have the shape "
+            f"[{', '.join(map(str, channels))}]"
         )
     return b.assume_shape(value, tuple(channels))

@@ -39,7 +39,7 @@ def _pool_window(
 
 
 def _ceil_pads(sizes: Shape, window: Window) -> tuple[DimLike, ...]:
-    """Pads whose highs let the output extents be rounded up; windows that start beyond the data are dropped."""
+    """Pads whose highs let the output be rounded up; windows that start beyond the data are dropped."""
     spatial = len(sizes)
     highs: list[DimLike] = []
     for i, size in enumerate(sizes):
@@ -51,7 +51,9 @@ def _ceil_pads(sizes: Shape, window: Window) -> tuple[DimLike, ...]:
     return (*window.pads[:spatial], *highs)
 
 
-def _reduce(b: Builder, x: Value, kind: str, window: Window, pads: tuple[DimLike, ...] | None = None) -> Value:
+def _reduce(
+    b: Builder, x: Value, kind: str, window: Window, pads: tuple[DimLike, ...] | None = None
+) -> Value:
     return b.op(
         "core.window_reduce",
         x,
@@ -84,7 +86,7 @@ def max_pool(
 
 
 def _flat_indices(b: Builder, x: Value, places: Value, *, column_major: bool) -> Value:
-    """Places among the spatial elements as indices into the whole of x; ``column_major``: the first axis runs fastest."""
+    """Places among the spatial elements as indices into all of x; ``column_major``: the first axis runs fastest."""
     shape, sizes = places.type.shape, x.type.shape[2:]
 
     def number(value: DimLike) -> Value:

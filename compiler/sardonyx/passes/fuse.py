@@ -135,6 +135,7 @@ _KINDS = {
     "core.convolve": "convolve",
     "core.window_reduce": "window",
     "core.arg_reduce": "arg_reduce",
+    "core.tree_ensemble": "trees",
 }
 
 

@@ -40,7 +40,7 @@ class Layout:
 
 
 class Turned:
-    """The operands of an op without the transpose in front of them: ``operand = transpose(inner, permutation)``."""
+    """An op's operands without the transpose in front: ``operand = transpose(inner, permutation)``."""
 
     def __init__(self, permutation: Permutation, inner: Sequence[Value]) -> None:
         self.permutation = permutation
@@ -58,7 +58,7 @@ def inverse(permutation: Sequence[int]) -> Permutation:
 
 def _run(body: Block) -> bool:
     changed = False
-    # Rules see operands that were already rewritten: one walk in program order carries a transpose all the way.
+    # Rules see operands that were already rewritten: one walk carries a transpose all the way.
     for op in body.ops.copy():
         b = Builder(Block(), location=op.location)
         value = _rewritten(b, op)
@@ -173,7 +173,9 @@ def _broadcast(b: Builder, op: Op, turned: Turned) -> Value | None:
     shape: Shape = op.attributes["shape"]
     if len(shape) != len(turned.permutation):
         return None
-    return b.transpose(b.broadcast_to(turned.inner[0], tuple(shape[p] for p in turned.inverse)), turned.permutation)
+    return b.transpose(
+        b.broadcast_to(turned.inner[0], tuple(shape[p] for p in turned.inverse)), turned.permutation
+    )
 
 
 def _concat(b: Builder, op: Op, turned: Turned) -> Value:

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sardonyx import ops
+from sardonyx.core.aggregates import flatten, is_plain, rebuild, structure_of
 from sardonyx.core.builder import Builder
-from sardonyx.errors import CompileError, at_node
+from sardonyx.errors import CompileError, NeedsConstant, at_node
 from sardonyx.frontend import import_function, schema_function, schemas
 from sardonyx.frontend.references import AttributeReference
 from sardonyx.ir.graph import UNKNOWN, Block, Function, Location, Module, Op, Value
-from sardonyx.ir.types import NoneType, TensorType
+from sardonyx.ir.types import NoneType, OptionalType, SequenceType, TensorType
 from sardonyx.ops import registry
 
 __all__ = ["LowerToCore", "is_supported"]
@@ -32,11 +33,12 @@ _DEEPEST = 64  # calls within calls
 class LowerToCore:
     """Replace every ``onnx`` op by core ops.  Requires the onnx level; ensures typed core ops only."""
 
+    structures: Mapping[str, Any] | None = None  # of inputs that are sequences or optionals, by name
     name: str = field(default="lower", init=False)
 
     def run(self, module: Module) -> bool:
         source = module.main
-        lowering = _Lowering(module.functions, Builder(Block()))
+        lowering = _Lowering(module.functions, Builder(Block()), structures=self.structures)
         module.functions = {source.name: lowering.main(source)}
         return True
 
@@ -56,11 +58,15 @@ class _Lowering:
     functions: Mapping[str, Function]
     builder: Builder
     depth: int = 0
+    structures: Mapping[str, Any] | None = None
 
     def main(self, source: Function) -> Function:
         body = self.builder.block
         values: dict[Value, Value] = {}
         for argument in source.arguments:
+            if isinstance(argument.type, (SequenceType, OptionalType)):
+                values[argument] = self.aggregate(body, argument)
+                continue
             if not isinstance(argument.type, TensorType):
                 raise CompileError(
                     f"the graph input {argument.name!r} is {argument.type}",
@@ -72,8 +78,27 @@ class _Lowering:
         for name, result in zip(source.attributes["outputs"], results, strict=True):
             if result is None:
                 raise CompileError(f"the output {name!r} is never computed")
-        self.builder.emit("core.return", [r for r in results if r is not None], (), {})
-        return Function(source.name, body, dict(source.attributes), source.location)
+        attributes = dict(source.attributes)
+        if not is_plain(results):
+            if self.structures is None:
+                raise NeedsConstant("the model gives sequences or optionals", "")
+            attributes["structure"] = tuple(structure_of(r) for r in results)
+        leaves = [leaf for r in results for leaf in flatten(r)]
+        if len(leaves) != len(results):
+            attributes["outputs"] = tuple(f"output{i}" for i in range(len(leaves)))
+        self.builder.emit("core.return", leaves, (), {})
+        return Function(source.name, body, attributes, source.location)
+
+    def aggregate(self, body: Block, argument: Value) -> Any:
+        """The argument tensors of an input that is a sequence or an optional."""
+        if self.structures is None or argument.name not in self.structures:
+            raise NeedsConstant(f"the input {argument.name!r} is {argument.type}: its structure decides", argument.name)
+
+        def leaf(structure: Any) -> Value:
+            _, dtype, shape = structure
+            return body.add_argument(TensorType(dtype, shape), f"{argument.name}.{len(body.arguments)}")
+
+        return rebuild(self.structures[argument.name], argument.type, leaf)
 
     def block(
         self, block: Block, values: dict[Value, Value], attributes: Mapping[str, Any], outer: Location

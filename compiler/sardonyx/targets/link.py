@@ -47,7 +47,8 @@ def _command(options: Sequence[str]) -> list[str]:
         )
     for driver in [given] if given else [[name] for name in _DRIVERS]:
         if shutil.which(driver[0]):
-            # No start files and no libraries: what is undefined is in every process's C library.
+            # No start files and no libraries: what is undefined is in every process's C library, and not to
+            # name its version lets the library load where the C library is older than here.
             return [*driver, "-nostdlib", f"-Wl,{','.join(options)}"]
     for linker in _LINKERS:
         if shutil.which(linker):
