@@ -32,7 +32,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def entries(folder: Path, kind: str = "") -> list[Path]:
     """The files of the cache, or of one kind of entries."""
-    return sorted(p for p in folder.rglob("*") if p.is_file() and (not kind or kind in p.parts))
+    return sorted(
+        p for p in folder.rglob("*") if p.is_file() and (not kind or kind in p.parts) and p.name != ".tidied"
+    )
 
 
 # -- entries
@@ -139,6 +141,21 @@ def test_too_large_for_the_cache(monkeypatch: pytest.MonkeyPatch, folder: Path) 
     monkeypatch.setenv("SARDONYX_CACHE_SIZE", "10000")
     assert not cache.write("things", "abcdef", bytes(6000))
     assert entries(folder) == []
+
+
+def test_tidying_waits_a_minute(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    cache.trim()
+    monkeypatch.setenv("SARDONYX_CACHE_SIZE", "64k")
+    for number in range(4):
+        cache.write("things", f"{number}key", bytes(500))
+    cache.tidy()
+    monkeypatch.setenv("SARDONYX_CACHE_SIZE", "1")
+    monkeypatch.setattr(cache, "_written", 0)
+    cache.tidy()
+    assert cache.info().entries == 4
+    os.utime(folder / "v1" / ".tidied", (0, 0))
+    cache.tidy()
+    assert cache.info().entries == 0
 
 
 def test_rubbish_goes(folder: Path) -> None:

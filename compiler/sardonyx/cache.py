@@ -1,7 +1,8 @@
 """The cache on disk: finished pieces of compilations by the digest of everything they depend on.
 
 It lies in ``SARDONYX_CACHE_DIR``, else ``$XDG_CACHE_HOME/sardonyx``, else ``~/.cache/sardonyx``, and holds
-no more than ``SARDONYX_CACHE_SIZE`` bytes (``2G`` by default; ``0`` switches it off).
+no more than ``SARDONYX_CACHE_SIZE`` bytes (``2G`` by default; ``0`` switches it off), give or take what is
+written in a minute.
 
 An entry is one file: a header of 64 bytes, then the data.  Files are written under another name and
 renamed, so processes may share a cache without locks.  An entry that is damaged, cut short or of another
@@ -26,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-__all__ = ["Info", "clear", "enabled", "folder", "info", "limit", "read", "trim", "write"]
+__all__ = ["Info", "clear", "enabled", "folder", "info", "limit", "read", "tidy", "trim", "write"]
 
 Buffer: TypeAlias = "bytes | bytearray | memoryview | mmap.mmap"
 
@@ -38,6 +39,7 @@ _LARGE = 1 << 22  # data of this size and more has the quicker checksum
 _SIZE = 2 << 30
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _STALE = 3600  # seconds after which a file that was never renamed is rubbish
+_PAUSE = 60  # seconds between two looks through all entries, unless much was written meanwhile
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ def read(kind: str, key: str) -> memoryview | None:
 
 def write(kind: str, key: str, *data: Buffer) -> bool:
     """Store an entry of some pieces; False if it cannot be, or would fill more than half of the cache."""
+    global _written
     path = _path(kind, key)
     size = sum(map(len, data))
     if path is None or size + _HEADER.size > limit() // 2:
@@ -122,6 +125,7 @@ def write(kind: str, key: str, *data: Buffer) -> bool:
             file.write(header)
             file.writelines(data)
         os.replace(name, path)
+        _written += size
     except OSError:
         if name is not None:
             with contextlib.suppress(OSError):
@@ -130,13 +134,34 @@ def write(kind: str, key: str, *data: Buffer) -> bool:
     return True
 
 
+_written = 0  # bytes, by this process since it last looked through the entries
+
+
+def tidy() -> None:
+    """`trim` if it is due: a minute after the last time, or after writing a good part of the limit."""
+    root = _root()
+    if root is None:
+        return
+    mark = root / ".tidied"
+    try:
+        due = time.time() - mark.stat().st_mtime > _PAUSE
+    except OSError:
+        due = True
+    if due or _written > limit() // 16:
+        trim()
+        with contextlib.suppress(OSError):
+            mark.touch()
+
+
 def trim() -> None:
     """Remove the entries used longest ago until the cache is within its limit, and rubbish."""
+    global _written
+    _written = 0
     most = limit()
     found = []
     for _, path, status in _files():
-        if path.name.startswith(".new-"):
-            if time.time() - status.st_mtime > _STALE:
+        if path.name.startswith("."):
+            if path.name.startswith(".new-") and time.time() - status.st_mtime > _STALE:
                 _remove(path)
         else:
             found.append((status.st_mtime_ns, status.st_size, path))
@@ -152,7 +177,7 @@ def info() -> Info:
     """What the cache holds now."""
     kinds: dict[str, tuple[int, int]] = {}
     for kind, path, status in _files():
-        if not path.name.startswith(".new-"):
+        if not path.name.startswith("."):
             entries, size = kinds.get(kind, (0, 0))
             kinds[kind] = (entries + 1, size + status.st_size)
     entries = sum(n for n, _ in kinds.values())

@@ -47,10 +47,11 @@ class CompileError(Exception):
 
 
 class NeedsConstant(CompileError):
-    """The value of a tensor decides the form of the code; ``tensor`` is its name."""
+    """What is fed decides the form of the code: the value of ``tensor`` (its name), or of dims (``symbols``)."""
 
-    def __init__(self, reason: str, tensor: str, **details: Any) -> None:
+    def __init__(self, reason: str, tensor: str, symbols: frozenset[str] = frozenset(), **details: Any) -> None:
         self.tensor = tensor
+        self.symbols = symbols
         super().__init__(reason, **details)
 
 
@@ -61,7 +62,7 @@ def _node_text(origin: Any) -> str:
 
 def at_node(error: CompileError, location: Location, operands: Iterable[tuple[str, Any]] = ()) -> CompileError:
     """The error with the node added, where it has none yet."""
-    extra = {"tensor": error.tensor} if isinstance(error, NeedsConstant) else {}
+    extra = {"tensor": error.tensor, "symbols": error.symbols} if isinstance(error, NeedsConstant) else {}
     return type(error)(
         error.reason,
         **extra,

@@ -77,7 +77,7 @@ def compile(model: Any, *, threads: int | None = None, cache: bool = True) -> Co
         if source is not None:
             model_cache.store(source, target, parts, files)
         if use_cache:
-            disk_cache.trim()
+            disk_cache.tidy()
     return CompiledModel(model, parts, target, count, use_cache=use_cache)
 
 

@@ -22,6 +22,7 @@ from sardonyx.frontend.load import ModelSource, load_model
 from sardonyx.ir.graph import Module
 from sardonyx.ir.types import OptionalType, SequenceType, TensorType
 from sardonyx_runtime import dtypes
+from sardonyx_runtime.dims import plain_symbol, substitute
 from sardonyx_runtime.errors import RuntimeFault
 from sardonyx_runtime.feeds import Feeds, accept
 from sardonyx_runtime.native import NativeModel
@@ -58,16 +59,26 @@ class SpecialisedModel:
         self._defaults = {n: d.array for n, d in main.attributes.get("defaults", {}).items()}
         self._output_names: tuple[str, ...] = main.attributes["outputs"]
         self.decisive: list[str] = []
+        self.symbols: set[str] = set()  # dims whose values decide
         self._variants: OrderedDict[tuple[Any, ...], _Variant] = OrderedDict()
         self._add(error)
 
     def _add(self, error: NeedsConstant) -> None:
-        """Take one more input as decisive; an intermediate tensor cannot be one."""
+        """Take one more input or dim as decisive; an intermediate tensor cannot be one."""
+        if error.symbols:
+            if not error.symbols - self.symbols or not error.symbols <= self._bound_symbols():
+                raise error
+            self.symbols |= error.symbols
+            return
         if error.tensor == "" or isinstance(self._types.get(error.tensor), (SequenceType, OptionalType)):
             return  # structures are always looked at
         if error.tensor not in self._types or error.tensor in self.decisive:
             raise error
         self.decisive.append(error.tensor)
+
+    def _bound_symbols(self) -> set[str]:
+        """The symbols that the inputs' shapes bind."""
+        return {plain_symbol(d) for a in self.inputs for d in a.shape} - {""}
 
     @property
     def inputs(self) -> tuple[Argument, ...]:
@@ -91,13 +102,14 @@ class SpecialisedModel:
         arguments = {a.name: a for a in self.inputs}
         while True:
             decisive = {n: accept(values[n], arguments[n]) for n in self.decisive}
-            key = (*((v.tobytes(), v.shape) for v in decisive.values()), *structures.values())
+            sizes = self._sizes(values)
+            key = (*((v.tobytes(), v.shape) for v in decisive.values()), *structures.values(), *sizes.values())
             try:
-                variant = self._variants.get(key) or self._variant(key, decisive, structures)
+                variant = self._variants.get(key) or self._variant(key, decisive, structures, sizes)
             except NeedsConstant as error:
-                known = len(self.decisive)
+                known = len(self.decisive) + len(self.symbols)
                 self._add(error)
-                if len(self.decisive) == known:
+                if len(self.decisive) + len(self.symbols) == known:
                     raise
                 self._variants.clear()
                 continue
@@ -132,8 +144,21 @@ class SpecialisedModel:
             raise RuntimeFault(f"the input {missing[0]!r} is missing from the feeds")
         return {n: given[n] if n in given else self._defaults[n] for n in self._names}
 
+    def _sizes(self, values: Mapping[str, Any]) -> dict[str, int]:
+        """The values of the decisive dims, from the shapes that are fed."""
+        sizes: dict[str, int] = {}
+        for argument in self.inputs if self.symbols else ():
+            for dim, size in zip(argument.shape, np.shape(values[argument.name]), strict=False):
+                if plain_symbol(dim) in self.symbols:
+                    sizes.setdefault(plain_symbol(dim), size)
+        return sizes
+
     def _variant(
-        self, key: tuple[Any, ...], values: Mapping[str, np.ndarray[Any, Any]], structures: Mapping[str, Any]
+        self,
+        key: tuple[Any, ...],
+        values: Mapping[str, np.ndarray[Any, Any]],
+        structures: Mapping[str, Any],
+        sizes: Mapping[str, int],
     ) -> _Variant:
         proto = onnx.ModelProto()
         proto.CopyFrom(self._proto)
@@ -142,6 +167,10 @@ class SpecialisedModel:
                 kept.remove(item)
         proto.graph.initializer.extend(numpy_helper.from_array(v, n) for n, v in values.items())
         module = import_model(proto, base_dir=self._base_dir)
+        for argument in module.main.arguments:
+            if isinstance(argument.type, TensorType):
+                shape = tuple(substitute(d, sizes) for d in argument.type.shape)
+                argument.type = TensorType(argument.type.dtype, shape)
         model = self._compile(module, structures)
         variant = _Variant(model, module.main.attributes.get("structure"))
         if len(self._variants) >= _VARIANTS:

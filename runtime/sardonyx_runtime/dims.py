@@ -31,6 +31,7 @@ __all__ = [
     "modulo",
     "never_negative",
     "parse_dim",
+    "plain_symbol",
     "product",
     "symbol",
     "symbols_of",
@@ -310,10 +311,16 @@ def maximum(a: DimLike, b: DimLike) -> DimLike:
     return _function("max", *_ordered(a, b))
 
 
+_BEYOND = 1 << 62  # more elements than any axis has: "to the end" in many a Slice
+
+
 def minimum(a: DimLike, b: DimLike) -> DimLike:
     """The smaller of two dims."""
     if isinstance(a, int) and isinstance(b, int):
         return min(a, b)
+    for limit, other in ((a, b), (b, a)):
+        if isinstance(limit, int) and limit >= _BEYOND:
+            return other
     if a == b or never_negative(_sum([b, _scale(a, -1)])):
         return a
     if never_negative(_sum([a, _scale(b, -1)])):
@@ -415,6 +422,14 @@ def symbols_of(dim: DimLike) -> set[str]:
             else:
                 found.add(atom.name)
     return found
+
+
+def plain_symbol(dim: DimLike) -> str:
+    """The name of a dim that is one symbol alone; empty for any other."""
+    if isinstance(dim, int) or len(dim.terms) != 1:
+        return ""
+    ((monomial, coefficient),) = dim.terms
+    return monomial[0].name if coefficient == 1 and len(monomial) == 1 and not monomial[0].args else ""
 
 
 def parse_dim(text: str) -> DimLike:

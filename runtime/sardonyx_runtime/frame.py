@@ -21,6 +21,7 @@ word   meaning
 from __future__ import annotations
 
 import ctypes
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,8 +34,9 @@ __all__ = ["FEEDS", "RESULTS", "Context", "Plan", "free"]
 
 FEEDS, RESULTS = 2, 3  # the words that every run sets
 _FRAME_WORDS = 17
-_CONTEXT_WORDS = 8  # before the chunks, see docs/abi.md
+_CONTEXT_WORDS = 16  # before the chunks, see docs/abi.md
 _STATUS = 2
+_ENTROPY = 8
 
 free = ctypes.CDLL(None).free
 free.argtypes = [ctypes.c_void_p]
@@ -85,6 +87,7 @@ class Context:
         self._words[0] = weights
         self._words[1] = threads
         self._words[6] = signature.chunks
+        self._words[_ENTROPY] = secrets.randbits(63)
         self.address = ctypes.addressof(self._words)
         self.plan: Plan | None = None
         self.fresh: list[tuple[tuple[int, ...], Any]] | None = None

@@ -45,7 +45,7 @@ def close(got: Array, x: Array, y: Array) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("weights", [(k, n) for n in COLUMNS[::3] for k in DEPTHS[::2]] + [(65, 33), (1, 64)])
+@pytest.mark.parametrize("weights", [(65, n) for n in COLUMNS[::2]] + [(k, 33) for k in DEPTHS])
 def test_constant_matrix(weights: tuple[int, int], target: str) -> None:
     """One compilation serves every number of rows; fast and plain agree bit for bit where both fuse."""
     depth, columns = weights
@@ -213,8 +213,9 @@ def test_threads_do_not_change_results() -> None:
         check(compile_for(PATCH, model, threads=threads).run([x])[0], one)
 
 
-@pytest.mark.parametrize("opset", [1, 6, 7, 9, 11, 13])
-@pytest.mark.parametrize("flips", [(0, 0), (1, 0), (0, 1), (1, 1)])
+@pytest.mark.parametrize(
+    ("opset", "flips"), [(1, (0, 0)), (6, (1, 0)), (7, (0, 1)), (9, (1, 1)), (11, (0, 0)), (13, (1, 0))]
+)
 def test_gemm(opset: int, flips: tuple[int, int]) -> None:
     a, b, c = numbers((5, 7)), numbers((7, 20)), numbers((20,))
     feeds = {"a": a.T.copy() if flips[0] else a, "b": b.T.copy() if flips[1] else b, "c": c}

@@ -41,7 +41,7 @@ PERMUTATIONS = [
 
 
 @pytest.mark.parametrize("perm", PERMUTATIONS)
-@pytest.mark.parametrize("shape", [(2, 3, 5, 7), (1, 3, 20, 20), (2, 17, 1, 33), (3, 4, 18, 2)])
+@pytest.mark.parametrize("shape", [(2, 3, 5, 7), (1, 3, 20, 20), (2, 17, 1, 33)])
 def test_permutations(perm: tuple[int, ...], shape: tuple[int, ...]) -> None:
     x = numbers(shape)
     model = make_model(f"y = Transpose <perm = {list(perm)}> (x)", {"x": x})

@@ -84,3 +84,46 @@ qlinear("3x3 s2 3->32 224x224", "QLinearConv", integers(0, 255, 1, 3, 224, 224),
 qlinear("depthwise 3x3 128 56x56", "QLinearConv", integers(0, 255, 1, 128, 56, 56), integers(-128, 127, 128, 1, 3, 3, dtype=I8), "group = 128, pads = [1, 1, 1, 1]")
 ROWS.append(Row("ConvInteger 3x3 64->64 56x56", ("y = ConvInteger <pads = [1, 1, 1, 1]> (x, w, xz)",), {"x": integers(0, 255, 1, 64, 56, 56)}, {"w": integers(0, 255, 64, 64, 3, 3), "xz": np.array(128, np.uint8)}))
 ROWS.append(Row("DynamicQuantizeLinear 256x768", ("y, s, z = DynamicQuantizeLinear (x)",), {"x": floats(256, 768)}))
+
+
+def grid_sample(name: str, attributes: str, x: Array, places: tuple[int, ...]) -> None:
+    grid = np.random.default_rng(1).uniform(-1, 1, (*places, x.ndim - 2)).astype(np.float32)
+    ROWS.append(Row(f"GridSample {name}", (f"y = GridSample <{attributes}> (x, g)",), {"x": x, "g": grid}, opset=20))
+
+
+grid_sample("linear zeros 64ch 56x56", 'mode = "linear"', floats(1, 64, 56, 56), (1, 56, 56))
+grid_sample("linear border 3ch 256x256", 'mode = "linear", padding_mode = "border"', floats(1, 3, 256, 256), (1, 256, 256))
+grid_sample("nearest reflection 3ch 256x256", 'mode = "nearest", padding_mode = "reflection"', floats(1, 3, 256, 256), (1, 256, 256))
+grid_sample("cubic zeros 16ch 64x64", 'mode = "cubic"', floats(1, 16, 64, 64), (1, 64, 64))
+grid_sample("linear 3-D 8ch 16x32x32", 'mode = "linear"', floats(1, 8, 16, 32, 32), (1, 16, 32, 32))
+
+
+def roi_align(name: str, attributes: str, count: int) -> None:
+    rng = np.random.default_rng(2)
+    corners = rng.uniform(0, 40, (count, 2))
+    rois = np.concatenate([corners, corners + rng.uniform(4, 24, (count, 2))], 1).astype(np.float32)
+    x = floats(1, 256, 64, 64)
+    node = f"y = RoiAlign <output_height = 7, output_width = 7, {attributes}> (x, r, i)"
+    ROWS.append(Row(f"RoiAlign {name}", (node,), {"x": x, "r": rois, "i": np.zeros(count, np.int64)}))
+
+
+roi_align("avg ratio 2, 100 rois 256ch", "sampling_ratio = 2", 100)
+roi_align("avg adaptive, 100 rois 256ch", "sampling_ratio = 0", 100)
+roi_align("max ratio 2, 20 rois 256ch", 'sampling_ratio = 2, mode = "max"', 20)
+
+
+def einsum(equation: str, *shapes: tuple[int, ...]) -> None:
+    feeds = {n: floats(*s, seed=i) for i, (n, s) in enumerate(zip("abcd", shapes, strict=False))}
+    node = f'y = Einsum <equation = "{equation}"> ({", ".join(feeds)})'
+    ROWS.append(Row(f"Einsum {equation} {shapes[0]}", (node,), feeds))
+
+
+einsum("bij,bjk->bik", (8, 128, 64), (8, 64, 128))
+einsum("bqhd,bkhd->bhqk", (1, 128, 12, 64), (1, 128, 12, 64))
+einsum("bhqk,bkhd->bqhd", (1, 12, 128, 128), (1, 128, 12, 64))
+einsum("abc,cd->abd", (4, 64, 256), (256, 256))
+einsum("ij,jk,kl->il", (64, 128), (128, 128), (128, 64))
+einsum("bic,bjc->bij", (4, 100, 64), (4, 100, 64))
+einsum("ijk->ki", (64, 128, 64))
+einsum("bhwij,bhwj->bhwi", (1, 32, 32, 8, 8), (1, 32, 32, 8))
+einsum("bchw,bkhw->bckhw", (1, 16, 32, 32), (1, 8, 32, 32))

@@ -26,10 +26,10 @@ from __future__ import annotations
 
 __all__ = ["CHUNKS_PER_THREAD", "GRAIN", "SMALLEST", "WAKING", "pool_text"]
 
-# One unit of cost is a scalar operation of an elementwise kernel, in vectors, on cached data: some 1/16 ns.
-GRAIN = 1 << 16  # the least cost of a chunk: 4 us, against 0.3 us to dispatch to a worker that spins
+# The unit of cost is a hundredth of a nanosecond (see `Kernel.cost`): 1 << 20 is some 10 us.
+GRAIN = 1 << 19  # the least cost of a chunk: 5 us, against 0.3 us to dispatch to a worker that spins
 SMALLEST = 2 * GRAIN  # below, the pool does not pay
-WAKING = 1 << 20  # the launches of a run together cost this much (64 us) before workers are made or woken
+WAKING = 6 << 20  # the launches of a run together cost this much (60 us) before workers are made or woken
 CHUNKS_PER_THREAD = 4  # more than one evens out the threads' speeds
 _SPINS = 3072  # pauses before a worker parks or the owner sleeps: some 80 us
 _PAUSES = 64  # between two offers to let another thread have the processor

@@ -13,7 +13,7 @@ from sardonyx.codegen.scalars import llvm_type
 from sardonyx.codegen.support import CHUNKS, STATUS
 from sardonyx.ir.graph import Block, Op, Value, walk
 from sardonyx.passes.program import Program
-from sardonyx_runtime.dims import Atom, Dim, DimLike
+from sardonyx_runtime.dims import Atom, Dim, DimLike, plain_symbol
 
 __all__ = ["STATUS_CODES", "program_text"]
 
@@ -143,7 +143,7 @@ class _Program:
                 actual = e.load(I64, e.gep(I64, V(PTR, "%input_dims"), e.const(I64, position)))
                 position += 1
                 name = plain_symbol(dim)
-                if name is not None and name not in self.symbols:
+                if name and name not in self.symbols:
                     self.symbols[name] = actual
                     self.fail_if(e.icmp("slt", actual, e.const(I64, 0)), STATUS_CODES["dims"], number, actual)
                 else:
@@ -224,7 +224,7 @@ class _Program:
         for name, slot in zip(a["results"], slots, strict=True):
             self.symbols[name] = e.load(I64, slot)
         count = plain_symbol(a["count"])
-        if count is not None and count not in self.symbols:
+        if count and count not in self.symbols:
             self.symbols[count] = index
 
     def grow(self, op: Op) -> None:
@@ -369,14 +369,6 @@ class _Program:
 
 def _may_fault(program: Program, kernel: str) -> bool:
     return any(a.name == "status" for a in program.kernels[kernel].arguments)
-
-
-def plain_symbol(dim: DimLike) -> str | None:
-    """The name of a dim that is one symbol alone."""
-    if isinstance(dim, int) or len(dim.terms) != 1:
-        return None
-    (monomial, coefficient) = dim.terms[0]
-    return monomial[0].name if coefficient == 1 and len(monomial) == 1 and not monomial[0].args else None
 
 
 def _floordiv(e: Emitter, a: V, b: V) -> V:

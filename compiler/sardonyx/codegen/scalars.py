@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from sardonyx.codegen.emitter import Emitter, LType, V, ltype
 from sardonyx.codegen.math import MATH
+from sardonyx.codegen.random import philox
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dtypes import DType
 
@@ -197,6 +198,7 @@ SCALARS: Mapping[str, Emit] = {
     "is_nan": lambda e, dtype, xs: e.fcmp("uno", xs[0], xs[0]),
     "is_inf": _is_inf,
     "fma": _plain(Emitter.fma),
+    "random": _plain(philox),
     "trailing_zeros": _plain(Emitter.count_trailing_zeros),
     "pow": _by_kind(MATH["pow"], _power_integer(True), _power_integer(False)),
     **{kind: _compare(kind) for kind in _PREDICATES},

@@ -13,8 +13,10 @@ word  meaning
 5     status: a second value
 6     number of arena chunks
 7     cost of this run's launches so far (private to the thread pool)
-8+2i  address of chunk i
-9+2i  bytes of chunk i
+8     what random numbers without a seed start from; changes with each run that makes any
+9-15  reserved
+16+2i address of chunk i
+17+2i bytes of chunk i
 ====  ==================================================
 """
 
@@ -23,11 +25,11 @@ from __future__ import annotations
 from sardonyx.codegen.gate import gate_text
 from sardonyx.codegen.pool import pool_text
 
-__all__ = ["CHUNKS", "EXPORTS", "STATUS", "THREADS", "WEIGHTS", "context_words", "support_text"]
+__all__ = ["CHUNKS", "ENTROPY", "EXPORTS", "STATUS", "THREADS", "WEIGHTS", "context_words", "support_text"]
 
 EXPORTS = ("sdx_reserve", "sdx_grow", "sdx_allocate", "sdx_launch", "sdx_gate")  # what the other modules use
 
-WEIGHTS, THREADS, STATUS, CHUNKS = 0, 1, 2, 8
+WEIGHTS, THREADS, STATUS, ENTROPY, CHUNKS = 0, 1, 2, 8, 16
 
 
 def context_words(chunks: int) -> int:

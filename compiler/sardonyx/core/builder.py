@@ -150,7 +150,7 @@ class Builder:
     def _symbolic(
         self, decl: Any, operands: Sequence[Value], attributes: dict[str, Any], type_: TensorType
     ) -> Value | None:
-        if type_.rank > 1 or not (type_.dtype.is_integer or type_.dtype is dtypes.boolean):
+        if type_.rank > 1 or not type_.is_static or not (type_.dtype.is_integer or type_.dtype is dtypes.boolean):
             return None
         if not any(o.op is not None and o.op.name == "core.dims" for o in operands):
             return None
@@ -158,7 +158,10 @@ class Builder:
         if any(a is None for a in arrays):
             return None
         result = decl.symbolic(attributes, *arrays)
-        if result is None or any(r is None for r in result.ravel()):
+        if result is None:
+            return None
+        result = np.asarray(result, dtype=object)  # NumPy gives the element of a rank-0 array itself
+        if any(r is None for r in result.ravel()):
             return None
         return self.dims(result.ravel().tolist(), type_.dtype, scalar=type_.rank == 0)
 

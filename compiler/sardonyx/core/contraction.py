@@ -72,14 +72,15 @@ def convolution_extent(
 def _spatial_extents(
     what: str, x: TensorType, window: Sequence[Any], attributes: Mapping[str, Any]
 ) -> list[DimLike]:
-    """The output extents of the spatial axes, all but the first and last; TypeRuleError if they do not fit."""
+    """The output extents of the spatial axes, all but first and last; TypeRuleError if they do not fit."""
     spatial = x.rank - 2
     strides, dilations, pads = attributes["strides"], attributes["dilations"], attributes["pads"]
     counts = (len(window), len(strides), len(dilations))
     if spatial < 1 or counts != (spatial,) * 3 or len(pads) != 2 * spatial:
         raise TypeRuleError(
             f"{what}: {x.describe()} has {spatial} spatial axes; "
-            f"the kernel {list(window)}, strides {list(strides)} and dilations {list(dilations)} need one entry each, pads {list(map(str, pads))} two"
+            f"the kernel {list(window)}, strides {list(strides)} "
+            f"and dilations {list(dilations)} need one entry each, pads {list(map(str, pads))} two"
         )
     if any(isinstance(k, Dim) for k in window):
         raise TypeRuleError(f"{what}: the kernel has symbolic extents: {list(map(str, window))}")
@@ -233,8 +234,9 @@ declare(
     infer=_window_rule,
     evaluate=_window,
     doc=(
-        "reduce each window of the spatial axes of x (n, spatial..., c): sum, max, min; pads (lows, then highs) "
-        "count as the identity; max and min propagate NaN; arg_max gives the place of the first maximum (or NaN) "
-        "among the spatial elements, row-major, -1 if there is none; 16-bit floats accumulate in float32"
+        "reduce each window of the spatial axes of x (n, spatial..., c): sum, max, min; "
+        "pads (lows, then highs) count as the identity; max and min propagate NaN; "
+        "arg_max gives the place of the first maximum (or NaN) among the spatial elements, row-major, "
+        "-1 if there is none; 16-bit floats accumulate in float32"
     ),
 )

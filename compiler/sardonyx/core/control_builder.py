@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sardonyx.core.builder import Builder, constant_of
-from sardonyx.errors import CompileError
+from sardonyx.errors import CompileError, NeedsConstant
 from sardonyx.ir.graph import Block, Op, Value
 from sardonyx.ir.types import TensorType
-from sardonyx_runtime.dims import DimLike, maximum, symbol, symbols_of
+from sardonyx_runtime.dims import DimLike, maximum, plain_symbol, symbol, symbols_of
 from sardonyx_runtime.dtypes import boolean
 
 __all__ = ["LoopBody", "build_if", "build_loop"]
@@ -133,7 +133,7 @@ def _finish(
     inner.emit("core.yield", [*head, *made.carried, *made.stacked], (), {})
     names = {old: symbol(new) for old, new in after.items()}
     carried_types = [
-        TensorType(a.type.dtype, tuple(names.get(str_symbol(d), d) for d in a.type.shape)) for a in block.arguments
+        TensorType(a.type.dtype, tuple(names.get(plain_symbol(d), d) for d in a.type.shape)) for a in block.arguments
     ]
     first = b.constant(True, boolean) if conditional and condition is None else condition
     op = Op(
@@ -141,7 +141,7 @@ def _finish(
         [*([first] if conditional and first is not None else []), *initial],
         [*carried_types, *stacked_types],
         {
-            "index": str_symbol(index),
+            "index": plain_symbol(index),
             "trip": -1 if trip is None else trip,
             "carried": len(initial),
             "conditional": conditional,
@@ -155,14 +155,6 @@ def _finish(
     )
     b.block.append(op)
     return op.results[: len(initial)], op.results[len(initial) :]
-
-
-def str_symbol(dim: DimLike) -> str:
-    """The name of a dim that is one symbol; empty for any other."""
-    if isinstance(dim, int) or len(dim.terms) != 1:
-        return ""
-    ((monomial, coefficient),) = dim.terms
-    return monomial[0].name if coefficient == 1 and len(monomial) == 1 and not monomial[0].args else ""
 
 
 def _local_symbols(block: Block) -> set[str]:
@@ -180,6 +172,48 @@ def _local_symbols(block: Block) -> set[str]:
     return found
 
 
+def _symbols_behind(value: Value) -> set[str]:
+    """The symbols of dims that a value is computed from, if it is computed from nothing else."""
+    found: set[str] = set()
+    todo = [value]
+    while todo:
+        op = todo.pop().op
+        if op is None:
+            return set()
+        if op.name == "core.dims":
+            found.update(*(symbols_of(d) for d in op.attributes["values"]))
+        todo.extend(op.operands)
+    return found
+
+
+def _branches(inner: list[Builder], makers: Sequence[Callable[[Builder], Sequence[Value]]]) -> list[list[Value]]:
+    """What both branches yield.  A branch that cannot be built is a fault of the run that takes it: models
+    hold branches that fit only other sizes than those they are fed with."""
+    yields: list[list[Value] | None] = [None, None]
+    errors: list[CompileError | None] = [None, None]
+    for number, make in enumerate(makers):
+        try:
+            yields[number] = list(make(inner[number]))
+        except NeedsConstant:
+            raise
+        except CompileError as error:
+            errors[number] = error
+    for number, error in enumerate(errors):
+        other = yields[1 - number]
+        if error is None:
+            continue
+        if other is None:
+            raise error
+        one = inner[number] = inner[number].child(Block())
+        one.require("equal", 0, 1, f"this branch cannot be run: {error.reason}")
+        local = _local_symbols(inner[1 - number].block)
+        shapes = [tuple(0 if symbols_of(d) & local else d for d in v.type.shape) for v in other]
+        yields[number] = [
+            one.broadcast_to(one.constant(0, v.type.dtype), shape) for v, shape in zip(other, shapes, strict=True)
+        ]
+    return [y for y in yields if y is not None]
+
+
 def build_if(
     b: Builder, condition: Value, then: Callable[[Builder], Sequence[Value]], otherwise: Callable[[Builder], Sequence[Value]]
 ) -> list[Value]:
@@ -189,7 +223,8 @@ def build_if(
         return list((then if known.reshape(-1)[0] else otherwise)(b))
     blocks = [Block(), Block()]
     inner = [b.child(block) for block in blocks]
-    yields = [list(make(one)) for make, one in zip((then, otherwise), inner, strict=True)]
+    yields = _branches(inner, (then, otherwise))
+    blocks = [one.block for one in inner]
     if len(yields[0]) != len(yields[1]):
         raise CompileError(f"the branches give {len(yields[0])} and {len(yields[1])} values")
     local = [_local_symbols(block) for block in blocks]
@@ -198,9 +233,13 @@ def build_if(
     types: list[TensorType] = []
     for left, right in zip(*yields, strict=True):
         if left.type.dtype is not right.type.dtype or left.type.rank != right.type.rank:
-            raise CompileError(
+            reason = (
                 f"the branches give {left.type.describe()} and {right.type.describe()}; element type and rank have to agree"
             )
+            deciding = _symbols_behind(condition)
+            if deciding:
+                raise NeedsConstant(reason, condition.name, frozenset(deciding))
+            raise CompileError(reason)
         shape: list[DimLike] = []
         for x, y in zip(left.type.shape, right.type.shape, strict=True):
             if x == y and not symbols_of(x) & (local[0] | local[1]):

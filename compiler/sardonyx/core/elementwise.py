@@ -28,6 +28,7 @@ from sardonyx.core.meanings import (
     softplus,
     wide,
 )
+from sardonyx.core.random import philox
 from sardonyx.core.rules import one_dtype, one_shape, tensors
 from sardonyx.core.small_floats import ROUND_MODES, OutOfRange
 from sardonyx.ir.declare import Trait, TypeRuleError, declare
@@ -167,6 +168,7 @@ BINARY: dict[str, tuple[str, Meaning, frozenset[str], str, Meaning | None]] = {
     "xor": (f"i1 {INTEGER}", plain(np.bitwise_xor), SYMMETRIC, "bitwise exclusive or", None),
     "shl": (INTEGER, shift(left=True), EXACT, "shift left; a count of the width or more gives 0", None),
     "shr": (INTEGER, shift(left=False), EXACT, "shift right, arithmetic for signed types", None),
+    "random": ("ui64", philox, EXACT, "64 random bits for the index x under the key y (Philox4x32-10)", None),
     "copysign": (FLOAT, plain(np.copysign), EXACT, "x with the sign of y", None),
 }
 

@@ -68,7 +68,7 @@ def unravel(kernel: KernelBuilder, index: Index, shape: Shape) -> list[Index]:
 def clipped_range(
     b: LoopBuilder, start: Index, size: Index, extent: int, dilation: int
 ) -> tuple[Index, Index]:
-    """The kernel positions k of an axis with ``0 <= start + k * dilation < size``: the first, and behind the last."""
+    """The kernel positions k with ``0 <= start + k * dilation < size``: the first, and behind the last."""
     before = b.imax(b.isub(0, start), 0)
     low = b.idiv(b.iadd(before, dilation - 1), dilation)
     room = b.imax(b.isub(size, start), 0)

@@ -21,7 +21,16 @@ from sardonyx.loop.builder import Index
 from sardonyx_runtime.dims import DimLike, ceildiv, product
 from sardonyx_runtime.dtypes import DType
 
-__all__ = ["HEAVY", "group_location", "known_multiple", "make_sources", "map_kernel", "used_types", "vector_lanes"]
+__all__ = [
+    "HEAVY",
+    "element_cost",
+    "group_location",
+    "known_multiple",
+    "make_sources",
+    "map_kernel",
+    "used_types",
+    "vector_lanes",
+]
 
 _BLOCK = 8192  # elements of the last axis that are one unit of parallel work
 _STREAM_BYTES = 24 << 20  # traffic from which on a result of the model is written past the caches
@@ -46,6 +55,12 @@ def used_types(region: Block) -> list[DType]:
     """The element types a group reads and computes."""
     used = [v.type.dtype for op in region.ops for v in op.results if isinstance(v.type, TensorType)]
     return used + [a.type.dtype for a in region.arguments]
+
+
+def element_cost(region: Block) -> int:
+    """What one element of a group costs, in the unit of `Kernel.cost`: memory, light ops, heavy ops."""
+    buffers = len(region.arguments) + len(region.terminator.operands)
+    return 4 * buffers + len(region.ops) + 16 * sum(op.kind in HEAVY for op in region.ops)
 
 
 def vector_lanes(target: Target, dtypes_used: Sequence[DType]) -> int:
@@ -110,7 +125,7 @@ class _Map:
         else:
             self._by_size()
         units = product(self.outer) * ceildiv(self.inner, _BLOCK)
-        return kernel.finish(units, product(self.shape) * max(1, len(self.region.ops)))
+        return kernel.finish(units, product(self.shape) * element_cost(self.region))
 
     def _width(self) -> tuple[int, int]:
         """Lanes and unrolling: light work takes as many lanes as fill a register of the narrowest result."""

@@ -47,7 +47,7 @@ def padded_rows_kernel(
 
         vector_loop(b, 0, length, lanes, 1, 1, body)
     rows = product(kind.shape[:-2])
-    return kernel.finish(rows, rows * kind.shape[-2] * kind.shape[-1])
+    return kernel.finish(rows, rows * kind.shape[-2] * kind.shape[-1] * 8)
 
 
 def zeros_kernel(location: Location, scratch: Scratch) -> Kernel:

@@ -17,7 +17,15 @@ from sardonyx.ir.types import Shape
 from sardonyx.kernels.evaluator import Evaluator, Source, compute_type
 from sardonyx.kernels.kernel import Kernel, KernelBuilder
 from sardonyx.kernels.lane_index import LaneIndex, uniform
-from sardonyx.kernels.map import HEAVY, group_location, known_multiple, make_sources, used_types, vector_lanes
+from sardonyx.kernels.map import (
+    HEAVY,
+    element_cost,
+    group_location,
+    known_multiple,
+    make_sources,
+    used_types,
+    vector_lanes,
+)
 from sardonyx.kernels.target import Target
 from sardonyx.loop.builder import Index
 from sardonyx_runtime.dims import DimLike, ceildiv, product
@@ -74,8 +82,7 @@ class _Rows:
             units = product(self.shape[a] for a in outer) * blocks
             with self.b.loop(kernel.begin, kernel.end) as loop:
                 self._vector_row(loop.index, outer, kernel.dim(blocks))
-        cost = product(self.shape) * max(1, len(region.ops))
-        return kernel.finish(units, cost)
+        return kernel.finish(units, product(self.shape) * element_cost(region))
 
     def _lanes(self) -> int:
         lanes = vector_lanes(self.target, used_types(self.region))
@@ -168,7 +175,11 @@ class _Rows:
         return chosen
 
     def _accumulate(
-        self, phase: Sequence[Op], kept: dict[int, LaneIndex], mask: Value | None, cached: Sequence[tuple[Value, Value]]
+        self,
+        phase: Sequence[Op],
+        kept: dict[int, LaneIndex],
+        mask: Value | None,
+        cached: Sequence[tuple[Value, Value]],
     ) -> list[Value]:
         """Run one phase over the reduced axes; the finished value of each of its reductions."""
         b = self.b
@@ -235,7 +246,9 @@ class _Rows:
             for i in range(1, unroll):
                 accumulators = [
                     b.scalar_op(_COMBINE[op.attributes["kind"]], a, c)
-                    for op, a, c in zip(phase, accumulators, loop.results[i * count : (i + 1) * count], strict=True)
+                    for op, a, c in zip(
+                        phase, accumulators, loop.results[i * count : (i + 1) * count], strict=True
+                    )
                 ]
         whole = b.round_down(extent, lanes)
         if not (isinstance(extent, int) and extent < lanes):
@@ -251,7 +264,11 @@ class _Rows:
         return accumulators
 
     def _step(
-        self, phase: Sequence[Op], place: tuple[LaneIndex, ...], accumulators: Sequence[Value], mask: Value | None
+        self,
+        phase: Sequence[Op],
+        place: tuple[LaneIndex, ...],
+        accumulators: Sequence[Value],
+        mask: Value | None,
     ) -> list[Value]:
         b = self.b
         following = []

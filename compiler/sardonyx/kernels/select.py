@@ -11,10 +11,16 @@ from sardonyx.kernels.depthwise import depthwise_kernel, is_depthwise
 from sardonyx.kernels.kernel import Kernel
 from sardonyx.kernels.map import map_kernel
 from sardonyx.kernels.microkernel import is_fast
+from sardonyx.kernels.nms import nms_kernel
+from sardonyx.kernels.nonzero import nonzero_kernel
 from sardonyx.kernels.plain_contract import plain_contract_kernel
 from sardonyx.kernels.plain_convolve import plain_convolve_kernel
 from sardonyx.kernels.rows import rows_kernel
+from sardonyx.kernels.scan import scan_kernel
+from sardonyx.kernels.scatter import scatter_kernels
+from sardonyx.kernels.sort_rows import sort_rows_kernel
 from sardonyx.kernels.target import Target
+from sardonyx.kernels.top_k import top_k_kernel
 from sardonyx.kernels.transpose import transpose_kernel
 from sardonyx.kernels.trees import trees_kernel
 from sardonyx.kernels.window import window_kernel
@@ -67,6 +73,15 @@ def _trees(op: Op, target: Target) -> Sequence[Kernel]:
     return [trees_kernel(op.regions[0], op.operands, op.results, target)]
 
 
+def _scatter(op: Op, target: Target) -> Sequence[Kernel]:
+    return scatter_kernels(op.regions[0], op.operands, op.results, target)
+
+
+def _single(make: Callable[..., Kernel]) -> Callable[[Op, Target], Sequence[Kernel]]:
+    """The kernels of a kind of group that has one schedule."""
+    return lambda op, target: [make(op.regions[0], op.operands, op.results, target)]
+
+
 _KINDS: dict[str, Callable[[Op, Target], Sequence[Kernel]]] = {
     "map": _map,
     "rows": _rows,
@@ -74,6 +89,12 @@ _KINDS: dict[str, Callable[[Op, Target], Sequence[Kernel]]] = {
     "convolve": _convolve,
     "window": _window,
     "transpose": _transpose,
+    "scatter": _scatter,
+    "scan": _single(scan_kernel),
+    "top_k": _single(top_k_kernel),
+    "sort_rows": _single(sort_rows_kernel),
+    "nonzero": _single(nonzero_kernel),
+    "nms": _single(nms_kernel),
     "trees": _trees,
 }
 

@@ -103,7 +103,7 @@ def transpose_kernel(
         read, write = b.iadd(read, column), b.iadd(write, b.imul(column, write_step))
         have = b.imin(b.isub(columns, column), lanes)
         _strip(b, source, out, lanes, have, rows, read, write, read_step, write_step)
-    return kernel.finish(product(shape[a] for a in outer) * strips, product(shape))
+    return kernel.finish(product(shape[a] for a in outer) * strips, product(shape) * 8)
 
 
 def _interleave_kernel(
@@ -140,7 +140,7 @@ def _interleave_kernel(
                 b.store(vector, out, b.iadd(to, part * lanes), keep)
 
         vector_loop(b, start, stop, lanes, 1, 1, body)
-    return kernel.finish(product(shape[:-2]) * pieces, product(shape))
+    return kernel.finish(product(shape[:-2]) * pieces, product(shape) * 8)
 
 
 def _interleaved(b: LoopBuilder, rows: Sequence[Value]) -> list[Value]:

@@ -133,7 +133,7 @@ def conv(
 
 
 def with_channels(b: Builder, x: Value, w: Value, axis: int, group: int) -> tuple[Value, Value]:
-    """x and the weights, the channels of x (1 / group of them on an axis of the weights) known to be equal."""
+    """x and the weights, the channels of x (1 / group of them on an axis of the weights) being equal."""
     channels, taken = x.type.shape[1], w.type.shape[axis]
     if channels != taken * group and (isinstance(channels, Dim) or isinstance(taken, Dim)):
         b.require(

@@ -12,6 +12,7 @@ import numpy as np
 
 from sardonyx.core.builder import Builder
 from sardonyx.ir.graph import Value
+from sardonyx.ops.precision import integer_limits
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import DimLike
 from sardonyx_runtime.dtypes import DType
@@ -19,11 +20,13 @@ from sardonyx_runtime.dtypes import DType
 __all__ = [
     "Sampling",
     "clamped",
+    "compute_type",
     "cubic_weight",
     "filter_taps",
     "nearest_taps",
     "number",
     "positions",
+    "rounded",
     "taps_of",
     "weighted_sum",
 ]
@@ -43,6 +46,19 @@ class Sampling:
     stacked: bool = False
 
 
+def compute_type(dtype: DType) -> DType:
+    """The type to interpolate in: float32 for what it holds exactly, else float64."""
+    return dtypes.f32 if dtype.bits <= 16 or dtype is dtypes.f32 else dtypes.f64
+
+
+def rounded(b: Builder, value: Value, dtype: DType) -> Value:
+    """An interpolated value in the type of the data; integers are rounded half to even and saturate."""
+    if dtype.is_integer:
+        low, high = (b.full(limit, value) for limit in integer_limits(dtype))
+        value = b.min(b.max(b.round_even(value), low), high)
+    return b.convert(value, dtype)
+
+
 def number(b: Builder, value: DimLike | float) -> Value:
     """A dim or number as a float64 scalar."""
     if isinstance(value, (int, float)):
@@ -58,9 +74,10 @@ def positions(b: Builder, count: DimLike, dtype: DType = dtypes.f64) -> Value:
 
 
 def clamped(b: Builder, at: Value, extent: DimLike) -> Value:
-    """Whole float64 numbers as indices of an axis, those outside moved to its ends."""
-    top = b.broadcast_to(number(b, extent - 1), at.type.shape)
-    return b.convert(b.max(b.min(at, top), b.full(0.0, at)), dtypes.i64)
+    """Whole numbers as indices of an axis, those outside moved to its ends; a NaN becomes 0."""
+    top = b.broadcast_to(b.convert(number(b, extent - 1), at.type.dtype), at.type.shape)
+    place = b.convert(b.min(at, top), dtypes.i64)
+    return b.max(place, b.full(0, place))  # behind the conversion, which makes the lowest number of a NaN
 
 
 def nearest_taps(b: Builder, at: Value, extent: DimLike, rounding: str) -> Sampling:
@@ -174,17 +191,17 @@ def _weight(b: Builder, distance: Value, mode: str, cubic: float) -> Value:
 
 
 def weighted_sum(b: Builder, x: Value, axis: int, taps: Sampling) -> Value:
-    """x sampled along one axis: the sum of its gathered slices, each times its weight."""
+    """x sampled along one axis: the sum of its gathered slices, each times its weight, in the weights' type."""
     rank = x.type.rank
     if taps.stacked:
-        found = b.op("core.gather", x, taps.indices[0], axis=axis, trusted=True)
         (weight,) = taps.weights
+        found = b.convert(b.op("core.gather", x, taps.indices[0], axis=axis, trusted=True), weight.type.dtype)
         shape = [1] * axis + list(weight.type.shape) + [1] * (rank - axis - 1)
         spread = b.broadcast_to(b.reshape(weight, shape), found.type.shape)
         return b.reduce("sum", b.mul(found, spread), (axis + 1,))
     total: Value | None = None
     for index, weight in zip(taps.indices, taps.weights, strict=True):
-        found = b.op("core.gather", x, index, axis=axis, trusted=True)
+        found = b.convert(b.op("core.gather", x, index, axis=axis, trusted=True), weight.type.dtype)
         shape = [1] * axis + list(weight.type.shape) + [1] * (rank - axis - 1)
         part = b.mul(found, b.broadcast_to(b.reshape(weight, shape), found.type.shape))
         total = part if total is None else b.add(total, part)

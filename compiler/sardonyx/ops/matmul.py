@@ -75,7 +75,7 @@ def gemm(
     transB: int = 0,
     broadcast: int = 1,
 ) -> Value:
-    """alpha * op(x) @ op(y) + beta * addend, which is repeated to the result (before opset 7: if asked for)."""
+    """alpha * op(x) @ op(y) + beta * addend, which is repeated to fit (before opset 7: if asked for)."""
     for name, value in (("A", x), ("B", y)):
         if value.type.rank != 2:
             raise CompileError(f"the input {name} of Gemm is {value.type.describe()}, it has to be a matrix")

@@ -83,25 +83,29 @@ _TRANSFORMS: dict[str, Callable[[Builder, Value], Value]] = {
 
 
 def second_class(
-    b: Builder, s: Value, base: Array, positive: bool, transform: str
+    b: Builder, s: Value, column: int, base: Array, positive: bool, transform: str
 ) -> tuple[Value, Value]:
-    """(index of the class, scores) of two classes that share one score s [rows, 1], in float64.
+    """(index of the class, scores) of two classes of which only that of ``column`` has weights.
 
-    What the specification leaves open is done as onnxruntime does it.  Where no weight is negative, s is
-    the share of the second class, 1 - s that of the first, and the bound between them 0.5; only PROBIT
-    transforms it.  Else the score of the first class is -s, the bound 0, and LOGISTIC transforms both.
+    ``s`` [rows, 1], in float64, is their sum.  What the specification leaves open is done as onnxruntime
+    does it.  The second class wins above a bound: 0.5 if no weight is negative, else 0.  Weights of the first
+    column are taken for the score s of the *second* class; that of the first is 1 - s if no weight is
+    negative, else -s, and after LOGISTIC the complement in any case; SOFTMAX changes nothing.  Weights of the
+    second column leave the first class the score 0, or its base value.
     """
     if len(base):
-        s = b.add(s, b.full(float(base[0]), s))
+        s = b.add(s, b.full(float(base[-1]), s))
     s = b.convert(s, dtypes.f32)
-    label = b.convert(b.gt(s, b.full(0.5 if positive else 0.0, s)), dtypes.i64)
+    wins = b.gt(s, b.full(0.5 if positive else 0.0, s))
+    label = b.reshape(b.convert(wins, dtypes.i64), s.type.shape[:1])
+    if column == 1:
+        first = b.full(float(base[0]) if len(base) == 2 else 0.0, s)
+        return label, post_transform(b, b.op("core.concat", first, s, axis=1), transform)
+    if transform == "LOGISTIC":
+        return label, post_transform(b, b.op("core.concat", b.neg(s), s, axis=1), transform)
     other = b.sub(b.full(1.0, s), s) if positive else b.neg(s)
     scores = b.op("core.concat", other, s, axis=1)
-    if transform == "PROBIT" or (transform == "LOGISTIC" and not positive):
-        scores = post_transform(b, scores, transform)
-    elif transform not in _TRANSFORMS:
-        raise CompileError(f"post_transform is {transform!r}; known are {', '.join(_TRANSFORMS)}")
-    return b.reshape(label, s.type.shape[:1]), scores
+    return label, post_transform(b, scores, transform if transform == "PROBIT" else "NONE")
 
 
 def best_class(b: Builder, scores: Value) -> Value:

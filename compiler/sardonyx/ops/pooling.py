@@ -86,7 +86,7 @@ def max_pool(
 
 
 def _flat_indices(b: Builder, x: Value, places: Value, *, column_major: bool) -> Value:
-    """Places among the spatial elements as indices into all of x; ``column_major``: the first axis runs fastest."""
+    """Places among the spatial elements as indices into x; ``column_major``: the first axis runs fastest."""
     shape, sizes = places.type.shape, x.type.shape[2:]
 
     def number(value: DimLike) -> Value:

@@ -21,14 +21,15 @@ from sardonyx.ir.graph import Value
 from sardonyx.ir.types import Shape
 from sardonyx.ops.interpolation import (
     Sampling,
+    compute_type,
     filter_taps,
     nearest_taps,
     number,
     positions,
+    rounded,
     taps_of,
     weighted_sum,
 )
-from sardonyx.ops.precision import integer_limits
 from sardonyx.ops.registry import onnx_op
 from sardonyx.ops.shape import normal_axes
 from sardonyx_runtime import dtypes
@@ -270,7 +271,7 @@ def _resize(b: Builder, x: Value, lines: Sequence[_Axis], options: _Options) -> 
         return x
     with b.folding():
         tables = [(line, _coordinates(b, line, options)) for line in active]
-        taps = {line.axis: _taps(b, line, at, options, _compute_type(dtype)) for line, at in tables}
+        taps = {line.axis: _taps(b, line, at, options, compute_type(dtype)) for line, at in tables}
         outside = {line.axis: _outside(b, line, at) for line, at in tables} if options.roi is not None else {}
     if options.mode == "nearest":
         value = x
@@ -282,11 +283,11 @@ def _resize(b: Builder, x: Value, lines: Sequence[_Axis], options: _Options) -> 
             (index,) = taps[line.axis].indices
             value = b.op("core.gather", value, index, axis=line.axis, trusted=True)
     else:
-        value = b.convert(x, _compute_type(dtype))
+        value = x
         # The last axis first: what it reads at scattered places is then least.
         for axis in sorted(taps, reverse=True):
             value = weighted_sum(b, value, axis, taps[axis])
-        value = _rounded(b, value, dtype)
+        value = rounded(b, value, dtype)
     for axis, mask in outside.items():
         shape = value.type.shape
         spread = b.broadcast_to(b.reshape(mask, _along(axis, mask, len(shape))), shape)
@@ -301,18 +302,6 @@ def _along(axis: int, line: Value, rank: int) -> Shape:
 def _fill(b: Builder, value: Value, number: float) -> Value:
     scalar = b.convert(b.constant(np.float32(number)), value.type.dtype)
     return b.broadcast_to(scalar, value.type.shape)
-
-
-def _compute_type(dtype: DType) -> DType:
-    """float32 for what it holds exactly, else float64."""
-    return dtypes.f32 if dtype.bits <= 16 or dtype is dtypes.f32 else dtypes.f64
-
-
-def _rounded(b: Builder, value: Value, dtype: DType) -> Value:
-    if dtype.is_integer:
-        low, high = (b.full(limit, value) for limit in integer_limits(dtype))
-        value = b.min(b.max(b.round_even(value), low), high)
-    return b.convert(value, dtype)
 
 
 def _is_identity(line: _Axis, options: _Options) -> bool:

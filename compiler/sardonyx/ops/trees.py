@@ -292,7 +292,7 @@ def tree_ensemble_classifier(
     if labels == 2 and len(set(class_ids)) == 1:
         positive = not (weights < 0).any()
         shared = b.op("core.slice", score, starts=(0, class_ids[0]), sizes=(x.type.shape[0], 1), steps=(1, 1))
-        label, z = second_class(b, shared, base, positive, post_transform)
+        label, z = second_class(b, shared, class_ids[0], base, positive, post_transform)
     else:
         score = b.convert(_with_base(b, score, base), dtypes.f32)
         label, z = best_class(b, score), _transformed(b, score, post_transform)

@@ -135,6 +135,13 @@ _KINDS = {
     "core.convolve": "convolve",
     "core.window_reduce": "window",
     "core.arg_reduce": "arg_reduce",
+    "core.scatter_elements": "scatter",
+    "core.scatter_nd": "scatter",
+    "core.scan": "scan",
+    "core.top_k": "top_k",
+    "core.sort_rows": "sort_rows",
+    "core.nonzero": "nonzero",
+    "core.nms": "nms",
     "core.tree_ensemble": "trees",
 }
 

@@ -16,6 +16,7 @@ from sardonyx.ir.types import Shape, TensorType
 __all__ = ["rows_groups"]
 
 _MOST = 64
+_GATHERS = frozenset({"core.gather", "core.gather_elements", "core.gather_nd"})
 
 
 def rows_groups(function: HasBody, grouped: Mapping[Op, object]) -> list[list[Op]]:
@@ -74,8 +75,11 @@ def _pull(members: set[Op], taken: set[Op], fusible: Callable[[Op], bool] | None
             producer = operand.op
             if producer is None or producer in members or producer in taken or producer.block is not op.block:
                 continue
-            if not (has_trait(producer, Trait.ELEMENTWISE) or has_trait(producer, Trait.MOVEMENT)):
+            moves = has_trait(producer, Trait.MOVEMENT) or producer.name in _GATHERS
+            if not (has_trait(producer, Trait.ELEMENTWISE) or moves):
                 continue
+            if op.name in _GATHERS and operand is op.operands[0] and not has_trait(producer, Trait.MOVEMENT):
+                continue  # an element that is read often would be computed as often
             if producer.name == "core.concat" or any(user not in members for user in operand.uses):
                 continue
             expands = op.name == "core.broadcast" and operand.type.size != op.result.type.size
