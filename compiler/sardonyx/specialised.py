@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnx
-from onnx import numpy_helper
 
 from sardonyx.core.aggregates import assemble
 from sardonyx.errors import NeedsConstant
 from sardonyx.frontend.importer import import_model
 from sardonyx.frontend.load import ModelSource, load_model
-from sardonyx.ir.graph import Module
+from sardonyx.ir.attributes import Dense
+from sardonyx.ir.graph import Function, Module, Op
 from sardonyx.ir.types import OptionalType, SequenceType, TensorType
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import plain_symbol, substitute
@@ -160,13 +159,8 @@ class SpecialisedModel:
         structures: Mapping[str, Any],
         sizes: Mapping[str, int],
     ) -> _Variant:
-        proto = onnx.ModelProto()
-        proto.CopyFrom(self._proto)
-        for kept in (proto.graph.input, proto.graph.initializer):
-            for item in [i for i in kept if i.name in values]:
-                kept.remove(item)
-        proto.graph.initializer.extend(numpy_helper.from_array(v, n) for n, v in values.items())
-        module = import_model(proto, base_dir=self._base_dir)
+        module = import_model(self._proto, base_dir=self._base_dir)
+        _fix(module.main, values)
         for argument in module.main.arguments:
             if isinstance(argument.type, TensorType):
                 shape = tuple(substitute(d, sizes) for d in argument.type.shape)
@@ -177,6 +171,21 @@ class SpecialisedModel:
             self._variants.popitem(last=False)
         self._variants[key] = variant
         return variant
+
+
+def _fix(function: Function, values: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Make constants of arguments."""
+    body = function.body
+    for argument in [a for a in body.arguments if a.name in values]:
+        dense = Dense(values[argument.name], argument.type.dtype)
+        constant = Op("core.constant", (), [dense.type], {"value": dense}, location=function.location)
+        constant.block = body
+        constant.result.name = argument.name
+        body.ops.insert(0, constant)
+        argument.replace_by(constant.result)
+        body.arguments.remove(argument)
+    for number, argument in enumerate(body.arguments):
+        argument.index = number
 
 
 def _structure(name: str, value: Any) -> tuple[Any, ...]:

@@ -112,7 +112,7 @@ def pool() -> Iterator[Native]:
 
 def in_process(code: str, seconds: float = 60) -> str:
     """What a fresh interpreter prints for the code; fails when it takes longer or does not end well."""
-    start = "from tests.codegen.test_pool import native, MUCH, WAKING\npool = native()\n"
+    start = "from tests.codegen.test_pool import native, MUCH, SMALLEST\npool = native()\n"
     result = subprocess.run(
         [sys.executable, "-c", start + textwrap.dedent(code)],
         capture_output=True,
@@ -153,13 +153,14 @@ def test_small_launches_add_up_before_workers_are_woken() -> None:
     args = (ctypes.c_int64 * 3)(cells.__array_interface__["data"][0])
     task = pool.library.address("add")
     for number in range(12):
-        pool._launch(ctypes.addressof(context), task, ctypes.addressof(args), 100, WAKING // 8)
+        pool._launch(ctypes.addressof(context), task, ctypes.addressof(args), 100, SMALLEST)
         print(len(os.listdir("/proc/self/task")), end=" ")
     """
     if not sys.platform.startswith("linux"):
         pytest.skip("counts the threads in /proc")
     counts = [int(n) for n in in_process(code).split()]
-    assert counts[:7] == [counts[0]] * 7 and counts[8] == counts[0] + 1
+    enough = WAKING // SMALLEST  # launches
+    assert counts[: enough - 1] == [counts[0]] * (enough - 1) and counts[enough] == counts[0] + 1
 
 
 def test_nested_launches_run_on_their_thread(pool: Native) -> None:

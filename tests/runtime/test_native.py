@@ -291,6 +291,20 @@ def test_several_threads_at_once(way: str) -> None:
     assert not failures
 
 
+def test_results_do_not_depend_on_the_number_of_threads() -> None:
+    rng = np.random.default_rng(0)
+    nodes = ["m = MatMul (x, w)", "s = Softmax <axis = -1> (m)", "e = Exp (s)", "z = Mul (e, m)"]
+    weights = onnx.numpy_helper.from_array(rng.standard_normal((200, 300), np.float32), "w")
+    x = rng.standard_normal((700, 200), np.float32)
+    want = None
+    for threads in (1, 2, 3, 4, 8):
+        model = build(nodes, {"x": (F32, ["n", 200])}, ["z"], constants=[weights], threads=threads)
+        for _ in range(3):
+            (z,) = model.run([x])
+            want = z if want is None else want
+            assert np.array_equal(z, want)
+
+
 def test_the_lock_is_released(way: str) -> None:
     """Another thread counts on while one long run goes on."""
     model = build(["a = Sin (x)", "b = Cos (a)", "z = Exp (b)"], {"x": (F32, ["n"])}, ["z"], threads=1)

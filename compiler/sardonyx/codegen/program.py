@@ -10,7 +10,7 @@ from collections.abc import Callable
 from sardonyx.codegen import binding
 from sardonyx.codegen.emitter import I64, PTR, Emitter, ModuleText, V, ltype
 from sardonyx.codegen.scalars import llvm_type
-from sardonyx.codegen.support import CHUNKS, STATUS
+from sardonyx.codegen.support import CHUNKS, ENTROPY, STATUS
 from sardonyx.ir.graph import Block, Op, Value, walk
 from sardonyx.passes.program import Program
 from sardonyx_runtime.dims import Atom, Dim, DimLike, plain_symbol
@@ -337,6 +337,21 @@ class _Program:
         bad = _RELATIONS[op.attributes["relation"]](e, left, right)
         self.fail_if(bad, STATUS_CODES["require"], op.attributes["message"], left, right)
 
+    def entropy(self, op: Op) -> None:
+        """A key: the context's word, moved on by the golden ratio's bits and mixed (SplitMix64) with a number.
+
+        G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+        """
+        e = self.e
+        word = e.gep(I64, V(PTR, "%context"), e.const(I64, ENTROPY))
+        state = e.iadd(e.load(I64, word), e.const(I64, _signed(0x9E3779B97F4A7C15)))
+        e.store(state, word)
+        mixed = e.iadd(state, e.const(I64, op.attributes["number"]))
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            mixed = e.xor(mixed, e.lshr(mixed, e.const(I64, shift)))
+            mixed = e.imul(mixed, e.const(I64, _signed(factor)))
+        e.store(e.xor(mixed, e.lshr(mixed, e.const(I64, 31))), self.values[op.operands[0]])
+
     def copy(self, op: Op) -> None:
         e = self.e
         target, source, size = (self.values[o] for o in op.operands)
@@ -365,6 +380,10 @@ class _Program:
                 e.store(self.dim(dim), e.gep(I64, V(PTR, "%output_dims"), e.const(I64, position)))
                 position += 1
         e.ret(e.const(I32, 0))
+
+
+def _signed(bits: int) -> int:
+    return bits - (1 << 64) if bits >> 63 else bits
 
 
 def _may_fault(program: Program, kernel: str) -> bool:
@@ -421,6 +440,7 @@ _TABLE: dict[str, Callable[[_Program, Op], None]] = {
     "loop.read_dims": _Program.read_dims,
     "loop.require": _Program.require,
     "loop.copy": _Program.copy,
+    "loop.entropy": _Program.entropy,
     "loop.launch": _Program.launch,
     "loop.branch": _Program.branch,
     "loop.repeat": _Program.repeat,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from sardonyx.codegen.emitter import Emitter, LType, V, ltype
 from sardonyx.codegen.math import MATH
-from sardonyx.codegen.random import philox
+from sardonyx.codegen.philox import philox
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dtypes import DType
 

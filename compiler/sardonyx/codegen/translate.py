@@ -34,6 +34,11 @@ def type_of(kind: Any) -> LType:
     return llvm_type(kind.dtype, kind.lanes)
 
 
+def _alignment(kind: LType) -> int:
+    """What is known of an address; 0 stands for the type's own: vectors start anywhere, a complex128 at 8 bytes."""
+    return 1 if kind.width > 1 else 8 if kind.bits > 64 else 0
+
+
 def _memory_type(dtype: DType, lanes: int) -> LType:
     """The type of elements in memory: bool takes a byte."""
     return ltype("i", 8, lanes) if dtype is dtypes.boolean else llvm_type(dtype, lanes)
@@ -171,7 +176,7 @@ class _Translator:
             other = self.get(op.operands[3]) if len(op.operands) > 3 else e.const(kind, 0)
             value = e.masked_load(kind, address, self.get(op.operands[2]), other, align=1)
         else:
-            value = e.load(kind, address, align=1 if kind.width > 1 else 0)
+            value = e.load(kind, address, align=_alignment(kind))
         self.put(op, self._from_memory(value, dtype))
 
     def _from_memory(self, value: V, dtype: DType) -> V:
@@ -192,7 +197,7 @@ class _Translator:
             size = stored.type.width * stored.type.bits // 8
             self.e.raw(f"  store {stored.type.text} {stored.ref}, ptr {address.ref}, align {size}, !nontemporal !1")
         else:
-            self.e.store(stored, address, align=1 if stored.type.width > 1 else 0)
+            self.e.store(stored, address, align=_alignment(stored.type))
 
     def fence(self, op: Op) -> None:
         self.e.raw("  fence seq_cst")

@@ -11,9 +11,9 @@ from sardonyx.core import (
     movement,
     order,
     program,
-    random,
+    randomness,
     reduction,
     trees,
 )
 
-__all__ = ["contraction", "control", "elementwise", "indexing", "movement", "order", "program", "random", "reduction", "trees"]
+__all__ = ["contraction", "control", "elementwise", "indexing", "movement", "order", "program", "randomness", "reduction", "trees"]

@@ -228,6 +228,10 @@ class Builder:
         """A symbol name no other dim has."""
         return f"{stem}.{self.location.names}.{next(self._fresh)}"
 
+    def next_number(self) -> int:
+        """A number that no other op of the function was given."""
+        return next(self._fresh)
+
     def require(self, relation: str, left: Any, right: Any, message: str) -> None:
         """Have a relation between dims checked at run time; at once where both are known."""
         self.emit("core.require", (), (), {"relation": relation, "left": left, "right": right, "message": message})

@@ -28,7 +28,7 @@ from sardonyx.core.meanings import (
     softplus,
     wide,
 )
-from sardonyx.core.random import philox
+from sardonyx.core.randomness import philox
 from sardonyx.core.rules import one_dtype, one_shape, tensors
 from sardonyx.core.small_floats import ROUND_MODES, OutOfRange
 from sardonyx.ir.declare import Trait, TypeRuleError, declare

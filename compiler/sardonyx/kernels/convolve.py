@@ -345,7 +345,7 @@ class _Convolve:
         def emit(row: Index, rows: int, clamp: bool) -> None:
             self._tile(image, group, first, panel, column, masks, row, rows, end if clamp else None)
 
-        row_tiles(b, self.pixels, self.tile, first, count, emit)
+        row_tiles(b, self.pixels, self.tile, first, count, emit, single=False)
 
     def _tile(
         self,

@@ -13,17 +13,27 @@ __all__ = ["row_tiles"]
 Emit = Callable[[Index, int, bool], None]
 
 
-def row_tiles(b: LoopBuilder, total: DimLike, tile: Tile, first: Index, count: Index, emit: Emit) -> None:
+def row_tiles(
+    b: LoopBuilder,
+    total: DimLike,
+    tile: Tile,
+    first: Index,
+    count: Index,
+    emit: Emit,
+    *,
+    single: bool = True,
+) -> None:
     """Call ``emit(first row, rows, clamp)`` for code that covers the rows first .. first + count.
 
     ``total`` is the extent they are a block of (blocks are multiples of the tile but for the last).
-    Where it is known the rest is a tile of its own size.  Else it is the next larger of a few sizes and
-    the rows beyond the end are to be clamped to the last one.
+    Where it is known the rest is a tile of its own size.  Else the last tile is a whole one too, its rows
+    beyond the end to be clamped to the last one; a rest of one row has code of its own if ``single`` (a
+    product by a vector would else do the work of a whole tile).
     """
     if isinstance(total, int):
         _static(b, total, tile.rows, first, count, emit)
     else:
-        _symbolic(b, tile.rows, first, count, emit)
+        _symbolic(b, tile.rows, first, count, emit, single=single)
 
 
 def _static(b: LoopBuilder, total: int, rows: int, first: Index, count: Index, emit: Emit) -> None:
@@ -42,15 +52,12 @@ def _static(b: LoopBuilder, total: int, rows: int, first: Index, count: Index, e
             emit(last, rest, False)
 
 
-def _symbolic(b: LoopBuilder, rows: int, first: Index, count: Index, emit: Emit) -> None:
-    half = max(1, rows // 2)
+def _symbolic(b: LoopBuilder, rows: int, first: Index, count: Index, emit: Emit, *, single: bool) -> None:
     end = b.iadd(first, count)
-    whole = b.imul(b.idiv(b.iadd(count, rows - 1 - half), rows), rows)
+    most = rows - 2 if single and rows > 1 else rows - 1
+    whole = b.imul(b.idiv(b.iadd(count, most), rows), rows)
     with b.loop(first, b.iadd(first, whole), rows) as loop:
         emit(loop.index, rows, True)
-    start = b.iadd(first, whole)
-    left = b.isub(end, start)
-    with b.loop(0, b.truth(b.icmp("gt", left, 1))):
-        emit(start, half, True)
-    with b.loop(0, b.truth(b.icmp("eq", left, 1))):
-        emit(start, 1, False)
+    if single and rows > 1:
+        with b.loop(b.iadd(first, whole), end):  # once or not at all
+            emit(b.isub(end, 1), 1, False)

@@ -10,6 +10,7 @@ from sardonyx.kernels.convolve import convolve_kernels
 from sardonyx.kernels.depthwise import depthwise_kernel, is_depthwise
 from sardonyx.kernels.kernel import Kernel
 from sardonyx.kernels.map import map_kernel
+from sardonyx.kernels.mersenne_twister import mersenne_twister_kernel
 from sardonyx.kernels.microkernel import is_fast
 from sardonyx.kernels.nms import nms_kernel
 from sardonyx.kernels.nonzero import nonzero_kernel
@@ -69,6 +70,10 @@ def _transpose(op: Op, target: Target) -> Sequence[Kernel]:
     return [transpose_kernel(op.regions[0], op.operands, op.results, target) or map_kernel(op.regions[0], op.operands, op.results, target)]
 
 
+def _mersenne_twister(op: Op, target: Target) -> Sequence[Kernel]:
+    return [mersenne_twister_kernel(op.regions[0], op.results[0])]
+
+
 def _trees(op: Op, target: Target) -> Sequence[Kernel]:
     return [trees_kernel(op.regions[0], op.operands, op.results, target)]
 
@@ -96,6 +101,7 @@ _KINDS: dict[str, Callable[[Op, Target], Sequence[Kernel]]] = {
     "nonzero": _single(nonzero_kernel),
     "nms": _single(nms_kernel),
     "trees": _trees,
+    "mersenne_twister": _mersenne_twister,
 }
 
 

@@ -128,6 +128,7 @@ declare(
     traits=[Trait.EFFECT],
     doc="end the run with a fault unless the relation (equal, broadcast, at_least) of two dims holds",
 )
+declare("loop.entropy", "buffer", "number", traits=[Trait.EFFECT], doc="write a u64 that differs from run to run")
 declare("loop.copy", "target source size", "", traits=[Trait.EFFECT], doc="copy bytes")
 declare(
     "loop.launch",

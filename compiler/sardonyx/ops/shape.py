@@ -198,7 +198,8 @@ def concat(b: Builder, *parts: Value, axis: int = 1) -> Value:
             break  # the core op says it
         for i, (have, want) in enumerate(zip(part.type.shape, parts[0].type.shape, strict=True)):
             if i != position and have != want and (isinstance(have, Dim) or isinstance(want, Dim)):
-                b.require("equal", have, want, f"axis {i} of the parts of a concatenation has to be equal")
+                names = f"{parts[0].name} {parts[0].type.describe()} and {part.name} {part.type.describe()}"
+                b.require("equal", have, want, f"axis {i} of the concatenated {names} has to be equal")
     first = parts[0].type.shape
     fitted = [
         b.assume_shape(p, [d if i == position else f for i, (d, f) in enumerate(zip(p.type.shape, first, strict=True))])

@@ -27,7 +27,7 @@ _HEAVY = frozenset(
 )
 VIEWS = frozenset({"core.reshape", "core.assume"})  # on their own they name the same memory anew
 _GATHERS = frozenset({"core.gather", "core.gather_elements", "core.gather_nd"})
-_OUTSIDE = frozenset({"core.require", "core.bind_dims", "core.return", "core.yield", "core.bind_result", "core.if", "core.loop", "core.constant"})
+_OUTSIDE = frozenset({"core.require", "core.bind_dims", "core.return", "core.yield", "core.bind_result", "core.if", "core.loop", "core.constant", "core.entropy"})
 
 
 @dataclass(frozen=True)
@@ -143,6 +143,7 @@ _KINDS = {
     "core.nonzero": "nonzero",
     "core.nms": "nms",
     "core.tree_ensemble": "trees",
+    "core.mersenne_twister": "mersenne_twister",
 }
 
 

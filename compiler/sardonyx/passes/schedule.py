@@ -199,6 +199,9 @@ class _Scheduler:
             right=op.attributes["right"], message=number, node=self.program.node_number(op.location),
         )
 
+    def entropy(self, op: Op) -> None:
+        self.effect("entropy", [self.buffer(op.result)], op.location, number=op.attributes["number"])
+
     def bind_dims(self, op: Op) -> None:
         attributes = {
             **op.attributes,
@@ -224,6 +227,7 @@ _OPS = {
     "core.assume": _Scheduler.nothing,
     "core.return": _Scheduler.nothing,
     "core.fused": _Scheduler.fused,
+    "core.entropy": _Scheduler.entropy,
     "core.require": _Scheduler.require,
     "core.bind_dims": _Scheduler.bind_dims,
 }

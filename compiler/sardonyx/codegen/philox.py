@@ -1,9 +1,9 @@
-"""Philox4x32-10 on vectors: the meaning is `sardonyx.core.random.philox`."""
+"""Philox4x32-10 on vectors: the meaning is `sardonyx.core.randomness.philox`."""
 
 from __future__ import annotations
 
 from sardonyx.codegen.emitter import Emitter, V
-from sardonyx.core.random import MULTIPLIERS, ROUNDS, WEYL
+from sardonyx.core.randomness import MULTIPLIERS, ROUNDS, WEYL
 
 __all__ = ["philox"]
 
