@@ -42,7 +42,7 @@ def test_main(model):
     assert attributes["inputs"] == ("x",)
     assert attributes["outputs"] == ("y",)
     assert attributes["ir_version"] == 10
-    assert attributes["opsets"] == {"": 21}
+    assert attributes["opsets"] == {"ai.onnx": 21}
     assert attributes["producer"] == "exporter 1.2"
     assert attributes["metadata"] == {"k": "v"}
     assert attributes["graph_name"] == "graph"

@@ -56,7 +56,7 @@ def import_function(
         "outputs": tuple(function.output),
         "attribute_names": parameters,
         "attribute_defaults": defaults,
-        "opsets": dict(inner.opsets),
+        "opsets": {schemas.domain_name(d): v for d, v in inner.opsets.items()},
     }
     return Function(name, builder.block, attributes)
 

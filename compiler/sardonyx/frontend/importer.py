@@ -56,7 +56,7 @@ def import_model(model: ModelSource, *, base_dir: str | os.PathLike[str] | None 
     main = module.add(_main(proto.graph, context))
     main.attributes.update(
         ir_version=proto.ir_version,
-        opsets=dict(context.opsets),
+        opsets={schemas.domain_name(d): v for d, v in context.opsets.items()},
         producer=f"{proto.producer_name} {proto.producer_version}".strip(),
         metadata={p.key: p.value for p in proto.metadata_props},
     )
