@@ -23,7 +23,10 @@ LAYERS = (
         "sardonyx.parts sardonyx.model_cache sardonyx.build sardonyx.artifact",
         "compiled models in memory, cache, file",
     ),
-    ("sardonyx.model sardonyx.specialised sardonyx.stages sardonyx.operator_table", "what a program calls"),
+    (
+        "sardonyx.model sardonyx.specialised sardonyx.extension sardonyx.stages sardonyx.operator_table",
+        "what a program calls",
+    ),
     ("sardonyx sardonyx.cli sardonyx.__main__", "what a user calls"),
 )
 PLACES = {prefix: number for number, (prefixes, _) in enumerate(LAYERS) for prefix in prefixes.split()}

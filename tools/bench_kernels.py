@@ -6,14 +6,18 @@
     python tools/bench_kernels.py --only conv        rows whose name contains a text
 
 Every model has one node, NCHW in and out; the weights are constants unless the row says `run time`.
-Each row: median time of both, what it is in GFLOP/s, their ratio (above 1: we are faster), the largest
-difference relative to the largest result, and how long compiling took.
+Each row: median time of both, what it is in GFLOP/s, how far the middle half of the rounds is spread,
+their ratio (above 1: we are faster), the largest difference relative to the largest result, and how long
+compiling took.  Time is the CPU time of the calling thread, on which both engines do all their work here:
+other processes take turns with it, but are not counted.  They still share caches and, on some hosts, the
+core itself; a row with a spread above a tenth or so says nothing and is marked with `?`.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -48,6 +52,7 @@ class Row:
 
 
 RNG = np.random.default_rng(0)
+_NOISE = 0.15  # spread from which a row is doubtful
 
 
 def numbers(*shape: int) -> Array:
@@ -136,21 +141,36 @@ def rows(more: bool, chain: bool) -> Iterator[Row]:
         yield residual_network()
 
 
-def interleaved(first: Callable[[], Any], second: Callable[[], Any], rounds: int) -> tuple[float, float]:
-    """Median seconds of both, measured in turns."""
-    counts, times = [], ([], [])  # type: ignore[var-annotated]
-    for fn in (first, second):
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one call: the median, and how far the middle half of the rounds is spread around it."""
+
+    median: float
+    spread: float
+
+
+def interleaved(first: Callable[[], Any], second: Callable[[], Any], rounds: int) -> tuple[Timing, Timing]:
+    """Both measured in turns, the order swapped from round to round."""
+    runs = (first, second)
+    counts = []
+    for fn in runs:
         fn()
-        start = time.perf_counter()
+        start = time.thread_time()
         fn()
-        counts.append(max(1, math.ceil(2e-3 / max(1e-7, time.perf_counter() - start))))
-    for _ in range(rounds):
-        for fn, count, into in zip((first, second), counts, times, strict=True):
-            start = time.perf_counter()
-            for _ in range(count):
-                fn()
-            into.append((time.perf_counter() - start) / count)
-    return statistics.median(times[0]), statistics.median(times[1])
+        counts.append(max(1, math.ceil(1e-3 / max(1e-7, time.thread_time() - start))))
+    times: tuple[list[float], list[float]] = ([], [])
+    for number in range(rounds):
+        for which in (0, 1) if number % 2 else (1, 0):
+            start = time.thread_time()
+            for _ in range(counts[which]):
+                runs[which]()
+            times[which].append((time.thread_time() - start) / counts[which])
+    return _timing(times[0]), _timing(times[1])
+
+
+def _timing(times: list[float]) -> Timing:
+    low, middle, high = statistics.quantiles(times, n=4)
+    return Timing(middle, (high - low) / middle)
 
 
 def measure(row: Row, rounds: int) -> float:
@@ -166,13 +186,19 @@ def measure(row: Row, rounds: int) -> float:
     got, want = ours.run(row.feeds)[0], theirs.run(None, row.feeds)[0]
     error = float(np.abs(got - want).max() / np.abs(want).max())
     us, they = interleaved(lambda: ours.run(row.feeds), lambda: theirs.run(None, row.feeds), rounds)
+    ratio = they.median / us.median
     print(
-        f"{row.name:40s} {us * 1e6:9.1f} us {row.operations / us / 1e9:5.0f} GFLOP/s"
-        f"   onnxruntime {they * 1e6:9.1f} us {row.operations / they / 1e9:5.0f}"
-        f"   ratio {they / us:5.2f}   error {error:.0e}   compiled in {seconds * 1e3:4.0f} ms",
+        f"{row.name:40s} {_shown(us, row.operations)}   onnxruntime {_shown(they, row.operations)}"
+        f"   ratio {ratio:5.2f}{' ?' if max(us.spread, they.spread) > _NOISE else '  '}"
+        f"   error {error:.0e}   compiled in {seconds * 1e3:4.0f} ms",
         flush=True,
     )
-    return they / us
+    return ratio
+
+
+def _shown(timing: Timing, operations: float) -> str:
+    rate = operations / timing.median / 1e9
+    return f"{timing.median * 1e6:9.1f} us {rate:4.0f} GFLOP/s +-{timing.spread * 50:3.0f} %"
 
 
 def main() -> None:
@@ -189,6 +215,7 @@ def main() -> None:
     if ratios:
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
         print(f"\ngeometric mean of {len(ratios)} ratios: {mean:.2f}, least {min(ratios):.2f}")
+        print("load of the machine, 1 and 5 minutes:", *(f"{x:.1f}" for x in os.getloadavg()[:2]))
 
 
 if __name__ == "__main__":

@@ -11,16 +11,18 @@ from sardonyx_runtime.version import __version__
 
 if TYPE_CHECKING:
     from sardonyx.errors import CompileError, RuntimeFault
+    from sardonyx.extension import register_operator
     from sardonyx.model import CompiledModel, compile
     from sardonyx.stages import stage_text
 
-__all__ = ["CompileError", "CompiledModel", "RuntimeFault", "__version__", "compile", "stage_text"]
+__all__ = ["CompileError", "CompiledModel", "RuntimeFault", "__version__", "compile", "register_operator", "stage_text"]
 
 _HOME = {
     "CompileError": "sardonyx.errors",
     "CompiledModel": "sardonyx.model",
     "RuntimeFault": "sardonyx.errors",
     "compile": "sardonyx.model",
+    "register_operator": "sardonyx.extension",
     "stage_text": "sardonyx.stages",
 }
 

@@ -32,6 +32,9 @@ def export(parts: Parts, target: Target, path: str | os.PathLike[str]) -> None:
     """
     if "linux" not in target.triple:
         raise CompileError(f"libraries can be exported for Linux only so far, not for {target.triple}")
+    if parts.externals:
+        names = ", ".join(sorted(parts.externals.values()))
+        raise CompileError(f"a library cannot hold the external functions that the model calls: {names}")
     if parts.weights.size > _LARGEST:
         raise CompileError(
             f"the model has {parts.weights.size:,} bytes of weights, but a library holds at most {_LARGEST:,}"

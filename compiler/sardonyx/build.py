@@ -49,7 +49,7 @@ def build_module(
         program, plan = to_program(module, target, on_kernel=compile_kernel)
         objects.add("program", whole_program_text(program, target, ENTRY))
         weights = _weights(program)
-        return Parts(_signature(program, len(plan.chunks)), objects.finish(), weights)
+        return Parts(_signature(program, len(plan.chunks)), objects.finish(), weights, program.externals)
 
 
 def _weights(program: Program) -> Bytes:

@@ -10,6 +10,7 @@ from sardonyx import cache as disk_cache
 from sardonyx import model_cache
 from sardonyx.codegen.jit import JitLibrary, support_addresses
 from sardonyx.codegen.objects import support_object
+from sardonyx.core.external import address_of
 from sardonyx.errors import NeedsConstant
 from sardonyx.kernels.target import Target
 from sardonyx.parts import ENTRY, Parts
@@ -26,7 +27,8 @@ class CompiledModel(NativeModel):
         self, source: Any, parts: Parts, target: Target, threads: int, *, use_cache: bool = True
     ) -> None:
         support = support_addresses(target, lambda: support_object(target, use_cache=use_cache))
-        library = JitLibrary(parts.objects, [ENTRY], target, support)
+        imports = {symbol: address_of(key) for symbol, key in parts.externals.items()}
+        library = JitLibrary(parts.objects, [ENTRY], target, {**support, **imports})
         super().__init__(
             library.address(ENTRY),
             parts.weights.__array_interface__["data"][0],

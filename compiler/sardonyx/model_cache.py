@@ -28,7 +28,7 @@ from sardonyx.parts import Parts, pack, unpack
 from sardonyx.targets.host import llvm_version
 from sardonyx_runtime.version import __version__
 
-__all__ = ["Source", "load", "source_of", "store"]
+__all__ = ["Source", "load", "source_of", "store", "suspend"]
 
 _KIND = "models"
 
@@ -47,8 +47,19 @@ class Source:
         return self.path is None or _state(self.path) == self.state
 
 
+_suspended = False
+
+
+def suspend() -> None:
+    """Keep and look up no more models in this process: what they mean depends on more than their bytes."""
+    global _suspended
+    _suspended = True
+
+
 def source_of(model: Any) -> Source | None:
     """The identity of a path or of bytes; None for other things, and for files that cannot be read."""
+    if _suspended:
+        return None
     if isinstance(model, (bytes, bytearray, memoryview)):
         return Source(_digest(model))
     if not isinstance(model, (str, os.PathLike)):

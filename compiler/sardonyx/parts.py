@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ class Parts:
     signature: Signature
     objects: Mapping[str, bytes]
     weights: Bytes
+    externals: Mapping[str, str] = field(default_factory=dict)  # symbols to import; never stored
 
     def description(self) -> dict[str, Any]:
         """Everything but the contents, as JSON knows it."""

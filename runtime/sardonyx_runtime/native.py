@@ -224,4 +224,5 @@ _FAULTS = {
     5: "the sizes overflow: a tensor would be larger than memory can be",
     16: "node {node}: integer division by zero",
     17: "node {node}: the index {value} is out of range",
+    18: "node {node}: its external function returned {value}",
 }

@@ -258,3 +258,14 @@ def test_matrices_spread_from_a_number(symbolic: bool) -> None:
     )
     (got,) = compile_for(PATCH, model).run([x])
     check(got, prepare(model)([x])[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("sizes", [(0, 3, 4), (2, 0, 4), (2, 3, 0), (0, 0, 0)])
+@pytest.mark.parametrize("constant", [True, False])
+def test_nothing_to_multiply(sizes: tuple[int, int, int], constant: bool) -> None:
+    """Extents of 0, known when compiling: an empty depth gives zeros."""
+    rows, depth, columns = sizes
+    x, y = numbers((rows, depth)), numbers((depth, columns))
+    shown = {"a": x} if constant else {"a": x, "b": y}
+    model = make_model(["c = MatMul (a, b)", "d = Relu (c)"], shown, constants={"b": y} if constant else {})
+    check(compile_for(PATCH, model).run(list(shown.values()))[0], np.zeros((rows, columns), np.float32))

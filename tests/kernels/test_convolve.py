@@ -210,3 +210,9 @@ def test_weights_spread_from_a_number() -> None:
     x = numbers((1, 3, 5, 6))
     model = make_model(nodes, {"x": x}, constants={"shape": np.array([4, 3, 2, 2])})
     near(compile_for(PATCH, model).run([x])[0], prepare(model)([x])[0])
+
+
+def test_no_filters() -> None:
+    x, w = numbers((1, 3, 4, 4)), numbers((0, 3, 3, 3))
+    model = make_model("y = Conv (x, w)", {"x": x, "w": w})
+    check(compile_for(PATCH, model).run({"x": x, "w": w})[0], np.zeros((1, 0, 2, 2), np.float32))

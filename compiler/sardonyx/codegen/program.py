@@ -11,6 +11,7 @@ from sardonyx.codegen import binding
 from sardonyx.codegen.emitter import I64, PTR, Emitter, ModuleText, V, ltype
 from sardonyx.codegen.scalars import llvm_type
 from sardonyx.codegen.support import CHUNKS, ENTROPY, STATUS
+from sardonyx.kernels.faults import FaultKind
 from sardonyx.ir.graph import Block, Op, Value, walk
 from sardonyx.passes.program import Program
 from sardonyx_runtime.dims import Atom, Dim, DimLike, plain_symbol
@@ -118,6 +119,7 @@ class _Program:
         e.store(e.const(I64, 0), e.gep(I64, V(PTR, "%context"), e.const(I64, STATUS)))
         self.bind_inputs()
         self.reserve_slots()
+        self.reserve_tables()
         most = max((len(op.operands) for op in walk(self.program.main) if op.name == "loop.launch"), default=0)
         self.arguments = e.result(PTR, f"alloca [{most + 1} x i64], align 64")
         self.ops(self.program.main.body)
@@ -293,6 +295,10 @@ class _Program:
         base = e.load(PTR, pair, align=8)
         self.put(op, e.gep(ltype("i", 8), base, self.dim(op.attributes["offset"])))
 
+    def part(self, op: Op) -> None:
+        whole = self.values[op.operands[0]]
+        self.put(op, self.e.gep(ltype("i", 8), whole, self.dim(op.attributes["offset"])))
+
     def write_dims(self, op: Op) -> None:
         e, target = self.e, self.values[op.operands[0]]
         kind = llvm_type(op.attributes["dtype"])
@@ -336,6 +342,32 @@ class _Program:
         left, right = self.dim(op.attributes["left"]), self.dim(op.attributes["right"])
         bad = _RELATIONS[op.attributes["relation"]](e, left, right)
         self.fail_if(bad, STATUS_CODES["require"], op.attributes["message"], left, right)
+
+    def external(self, op: Op) -> None:
+        """Pointers and dims are put into arrays; what is not 0 ends the run."""
+        e, inputs = self.e, op.attributes["inputs"]
+        pointers, dims, words = self.tables
+        position = 0
+        for i, (operand, shape) in enumerate(zip(op.operands, op.attributes["shapes"], strict=True)):
+            e.store(self.values[operand], e.gep(I64, pointers, e.const(I64, i)), align=8)
+            e.store(e.gep(I64, words, e.const(I64, position)), e.gep(I64, dims, e.const(I64, i)), align=8)
+            for dim in shape:
+                e.store(self.dim(dim), e.gep(I64, words, e.const(I64, position)))
+                position += 1
+        e.module.declare(op.attributes["symbol"], "i32", "ptr, ptr, ptr, ptr")
+        arguments = [e.gep(I64, table, e.const(I64, at)) for at in (0, inputs) for table in (pointers, dims)]
+        code = e.call(I32, op.attributes["symbol"], *arguments)
+        assert code is not None
+        bad = e.icmp("ne", code, e.const(I32, 0))
+        self.fail_if(bad, int(FaultKind.EXTERNAL), op.attributes["node"], e.sext(code, 64))
+
+    def reserve_tables(self) -> None:
+        """Room for the arguments of external functions: pointers, pointers to dims, dims."""
+        calls = [op for op in walk(self.program.main) if op.name == "loop.external"]
+        if calls:
+            most = max(len(op.operands) for op in calls)
+            dims = max(sum(map(len, op.attributes["shapes"])) for op in calls)
+            self.tables = [self.e.result(PTR, f"alloca [{n + 1} x i64], align 8") for n in (most, most, dims)]
 
     def entropy(self, op: Op) -> None:
         """A key: the context's word, moved on by the golden ratio's bits and mixed (SplitMix64) with a number.
@@ -436,11 +468,13 @@ _TABLE: dict[str, Callable[[_Program, Op], None]] = {
     "loop.weights": _Program.weights,
     "loop.arena": _Program.arena,
     "loop.place": _Program.place,
+    "loop.part": _Program.part,
     "loop.write_dims": _Program.write_dims,
     "loop.read_dims": _Program.read_dims,
     "loop.require": _Program.require,
     "loop.copy": _Program.copy,
     "loop.entropy": _Program.entropy,
+    "loop.external": _Program.external,
     "loop.launch": _Program.launch,
     "loop.branch": _Program.branch,
     "loop.repeat": _Program.repeat,

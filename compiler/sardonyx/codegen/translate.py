@@ -11,6 +11,7 @@ from typing import Any
 
 from sardonyx.codegen.convert import convert as convert_value
 from sardonyx.codegen.convert import round_to
+from sardonyx.codegen.dot_bytes import dot_bytes
 from sardonyx.codegen.emitter import I64, PTR, Emitter, LType, ModuleText, V, ltype
 from sardonyx.codegen.scalars import SCALARS, llvm_type
 from sardonyx.ir.graph import Block, Function, Op, Value
@@ -264,6 +265,9 @@ class _Translator:
         else:
             self.put(op, e.add(e.mul(x, y), z))
 
+    def dot_bytes(self, op: Op) -> None:
+        self.put(op, dot_bytes(self.e, *(self.get(o) for o in op.operands)))
+
     def local(self, op: Op) -> None:
         kind = _memory_type(op.attributes["dtype"], 1)
         self.put(op, self.e.result(PTR, f"alloca [{op.attributes['size']} x {kind.text}], align 64"))
@@ -388,6 +392,7 @@ _TABLE: dict[str, Callable[[_Translator, Op], None]] = {
     "address": _Translator.address,
     "pointer": _Translator.pointer,
     "muladd": _Translator.muladd,
+    "dot_bytes": _Translator.dot_bytes,
     "prefetch": _Translator.prefetch,
     "for": _Translator.for_,
     "if": _Translator.if_,

@@ -7,6 +7,7 @@ from sardonyx.core import (
     contraction,
     control,
     elementwise,
+    external,
     indexing,
     movement,
     order,
@@ -16,4 +17,4 @@ from sardonyx.core import (
     trees,
 )
 
-__all__ = ["contraction", "control", "elementwise", "indexing", "movement", "order", "program", "randomness", "reduction", "trees"]
+__all__ = ["contraction", "control", "elementwise", "external", "indexing", "movement", "order", "program", "randomness", "reduction", "trees"]

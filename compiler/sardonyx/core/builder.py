@@ -59,7 +59,7 @@ class Builder:
         self.block = block
         self.opset = opset
         self.location = location
-        self.outputs = 1  # how many outputs of the node at hand are wanted
+        self.outputs = 1  # the outputs of the node at hand that are wanted: one more than the last one's number
         self._fresh = itertools.count(1)
         self._bound: dict[tuple[Value, int], tuple[DimLike, ...]] = {}
         self._constants: dict[tuple[str, str], Value] = {}
@@ -227,6 +227,19 @@ class Builder:
     def fresh_symbol(self, stem: str) -> str:
         """A symbol name no other dim has."""
         return f"{stem}.{self.location.names}.{next(self._fresh)}"
+
+    def external_call(
+        self, function: str, operands: Sequence[Value], dtypes: tuple[DType, ...], shapes: tuple[Shape, ...]
+    ) -> Op:
+        """A call of a user's function, known by its key; any number of results."""
+        attributes = {"function": function, "dtypes": dtypes, "shapes": shapes}
+        decl = lookup("core.external_call")
+        assert decl is not None
+        try:
+            types = decl.result_types([o.type for o in operands], attributes)
+        except TypeRuleError as error:
+            raise CompileError(str(error), location=self.location) from error
+        return self.emit("core.external_call", operands, types, attributes)
 
     def next_number(self) -> int:
         """A number that no other op of the function was given."""

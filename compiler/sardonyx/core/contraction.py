@@ -22,6 +22,8 @@ Array = np.ndarray[Any, Any]
 
 def _contract_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
     x, y = tensors(types, "contract")
+    if attributes.get("words", False):
+        return _words_rule(x, y)
     if not ("dtype" in attributes and all(t.dtype in (dtypes.i8, dtypes.u8) for t in (x, y))):
         one_dtype([x, y], "contract")
     if x.rank < 2 or y.rank != x.rank:
@@ -37,7 +39,25 @@ def _contract_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[
     return [TensorType(dtype, (*x.shape[:-1], y.shape[-1]))]
 
 
+def _words_rule(x: TensorType, y: TensorType) -> list[Type]:
+    if x.dtype is not dtypes.u8 or y.dtype is not dtypes.i32:
+        raise TypeRuleError(
+            f"contract of words: {x.describe()} and {y.describe()}; uint8 and int32 are needed"
+        )
+    if x.rank < 2 or y.rank != x.rank or x.shape[:-2] != y.shape[:-2] or x.shape[-1] != y.shape[-2] * 4:
+        raise TypeRuleError(f"contract of words: {x.describe()} and {y.describe()} do not fit")
+    return [TensorType(dtypes.i32, (*x.shape[:-1], y.shape[-1]))]
+
+
+def _bytes_of_words(y: Array) -> Array:
+    """Words (..., k, n) of four signed bytes as (..., 4 k, n)."""
+    parts = [(y.astype(np.uint32) >> np.uint32(8 * i)).astype(np.uint8).view(np.int8) for i in range(4)]
+    return np.stack(parts, -2).reshape(*y.shape[:-2], 4 * y.shape[-2], y.shape[-1])
+
+
 def _contract(attributes: Mapping[str, Any], x: Array, y: Array) -> Array:
+    if attributes.get("words", False):
+        return np.asarray(np.matmul(x.astype(np.int32), _bytes_of_words(y).astype(np.int32)))
     source = dtypes.by_numpy(x.dtype)
     dtype = attributes.get("dtype", source)
     with np.errstate(all="ignore"):
@@ -50,13 +70,14 @@ def _contract(attributes: Mapping[str, Any], x: Array, y: Array) -> Array:
 declare(
     "core.contract",
     "x y",
-    "dtype?",
+    "dtype? words?",
     infer=_contract_rule,
     evaluate=_contract,
     doc=(
         "batched matrix product (..., m, k) x (..., k, n) -> (..., m, n); "
         "floats accumulate in float32 or wider; "
-        "bytes with and without a sign may meet in a wider `dtype`"
+        "bytes with and without a sign may meet in a wider `dtype`; with `words` x is of bytes without a sign "
+        "(..., m, 4 k) and each int32 of y (..., k, n) stands for four bytes with a sign, the lowest first"
     ),
 )
 

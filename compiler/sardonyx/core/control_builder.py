@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from sardonyx.core.aggregates import is_plain
 from sardonyx.core.builder import Builder, constant_of
 from sardonyx.errors import CompileError, NeedsConstant
 from sardonyx.ir.graph import Block, Op, Value
@@ -16,7 +17,7 @@ from sardonyx.ir.types import TensorType
 from sardonyx_runtime.dims import DimLike, maximum, plain_symbol, symbol, symbols_of
 from sardonyx_runtime.dtypes import boolean
 
-__all__ = ["LoopBody", "build_if", "build_loop"]
+__all__ = ["LoopBody", "build_if", "build_loop", "discard"]
 
 
 @dataclass
@@ -54,8 +55,15 @@ def build_loop(
         widened = _widen(b, initial, types, made.carried, changing)
         if widened is None:
             break
+        discard(block)
         types = widened
     return _finish(b, trip, condition, initial, made, inner, index, changing)
+
+
+def discard(block: Block) -> None:
+    """Give up a body that was built to see what it gives: what it used is used no more."""
+    for op in block.ops:
+        op.drop_uses()
 
 
 def _widen(
@@ -186,7 +194,9 @@ def _symbols_behind(value: Value) -> set[str]:
     return found
 
 
-def _branches(inner: list[Builder], makers: Sequence[Callable[[Builder], Sequence[Value]]]) -> list[list[Value]]:
+def _branches(
+    condition: Value, inner: list[Builder], makers: Sequence[Callable[[Builder], Sequence[Value]]]
+) -> list[list[Value]]:
     """What both branches yield.  A branch that cannot be built is a fault of the run that takes it: models
     hold branches that fit only other sizes than those they are fed with."""
     yields: list[list[Value] | None] = [None, None]
@@ -198,12 +208,15 @@ def _branches(inner: list[Builder], makers: Sequence[Callable[[Builder], Sequenc
             raise
         except CompileError as error:
             errors[number] = error
+    if not all(is_plain(y) for y in yields if y is not None):
+        raise NeedsConstant("the branches give sequences, so the condition has to be known", condition.name)
     for number, error in enumerate(errors):
         other = yields[1 - number]
         if error is None:
             continue
         if other is None:
             raise error
+        discard(inner[number].block)
         one = inner[number] = inner[number].child(Block())
         one.require("equal", 0, 1, f"this branch cannot be run: {error.reason}")
         local = _local_symbols(inner[1 - number].block)
@@ -223,7 +236,7 @@ def build_if(
         return list((then if known.reshape(-1)[0] else otherwise)(b))
     blocks = [Block(), Block()]
     inner = [b.child(block) for block in blocks]
-    yields = _branches(inner, (then, otherwise))
+    yields = _branches(condition, inner, (then, otherwise))
     blocks = [one.block for one in inner]
     if len(yields[0]) != len(yields[1]):
         raise CompileError(f"the branches give {len(yields[0])} and {len(yields[1])} values")

@@ -225,6 +225,33 @@ declare(
 )
 
 
+def _unfold_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    (x,) = tensors(types, "unfold")
+    axis = attributes["axis"]
+    if not 0 <= axis < x.rank or attributes["step"] < 1 or attributes["dilation"] < 1:
+        raise TypeRuleError(f"unfold: axis {axis} of {x.describe()}, a window every {attributes['step']}")
+    return [TensorType(x.dtype, (*x.shape[:axis], attributes["count"], attributes["size"], *x.shape[axis + 1 :]))]
+
+
+def _unfold(attributes: Mapping[str, Any], x: Array) -> Array:
+    starts = np.arange(attributes["count"])[:, None] * attributes["step"]
+    return np.take(x, starts + np.arange(attributes["size"]) * attributes["dilation"], attributes["axis"])
+
+
+declare(
+    "core.unfold",
+    "x",
+    "axis count size step dilation",
+    infer=_unfold_rule,
+    evaluate=_unfold,
+    traits=[E, M],
+    doc=(
+        "`count` windows of an axis, one every `step` places, each of `size` elements `dilation` apart: an axis of "
+        "windows and one of their elements; all are within the operand"
+    ),
+)
+
+
 def _pad_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
     kinds = tensors(types, "pad")
     one_dtype(kinds, "pad")

@@ -13,7 +13,7 @@ from typing import Any
 from onnx import defs
 
 from sardonyx.errors import CompileError
-from sardonyx.frontend.attributes import decode_attribute
+from sardonyx.frontend.attributes import decode_attribute, encode_attribute
 from sardonyx.frontend.tensors import TensorReader
 from sardonyx.frontend.types_from_proto import schema_text
 from sardonyx.ir.graph import UNKNOWN, Location
@@ -33,6 +33,7 @@ __all__ = [
     "normalise_domain",
     "operators",
     "raw",
+    "register",
     "versions",
 ]
 
@@ -135,6 +136,43 @@ def operators() -> dict[tuple[str, str], tuple[int, ...]]:
         if schema.since_version <= newest_opset(schema.domain):
             found.setdefault((schema.domain, schema.name), set()).add(schema.since_version)
     return {key: tuple(sorted(found[key])) for key in sorted(found)}
+
+
+def register(schema: Schema) -> None:
+    """Make an operator of another domain known; ValueError if that version of it is known already."""
+    if schema.since in versions(schema.name, schema.domain):
+        raise ValueError(f"{domain_name(schema.domain)}::{schema.name} of version {schema.since} is known already")
+    constraints: dict[str, frozenset[str]] = {}
+
+    def formal(parameter: Parameter) -> defs.OpSchema.FormalParameter:
+        constraints[parameter.variable] = parameter.types
+        return defs.OpSchema.FormalParameter(
+            parameter.name,
+            parameter.variable,
+            param_option=getattr(defs.OpSchema.FormalParameterOption, parameter.option.capitalize()),
+            is_homogeneous=parameter.homogeneous,
+            min_arity=parameter.least,
+        )
+
+    def attribute(spec: AttributeSpec) -> defs.OpSchema.Attribute:
+        kind = defs.OpSchema.AttrType(spec.kind)
+        if spec.default is None:
+            return defs.OpSchema.Attribute(spec.name, kind, required=spec.required)
+        return defs.OpSchema.Attribute(spec.name, encode_attribute(spec.name, spec.default, spec.kind))
+
+    inputs, outputs = list(map(formal, schema.inputs)), list(map(formal, schema.outputs))
+    defs.register_schema(
+        defs.OpSchema(
+            schema.name,
+            schema.domain,
+            schema.since,
+            inputs=inputs,
+            outputs=outputs,
+            type_constraints=[(v, sorted(types), "") for v, types in constraints.items()],
+            attributes=list(map(attribute, schema.attributes.values())),
+        )
+    )
+    _CACHE.clear()
 
 
 _CACHE: dict[tuple[str, str, int], Schema] = {}

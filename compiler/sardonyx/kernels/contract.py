@@ -100,6 +100,9 @@ class _Contract:
         self.depth: DimLike = y.type.shape[-2]
         self.dtype: DType = compute_dtype(x.type.dtype)
         self.a = view_of(x)
+        if self.op.attributes.get("words", False):  # a step of the depth is a word: four bytes of A
+            self.dtype = self.op.result.type.dtype
+            self.a = View(self.a.root, self.a.offset, (*self.a.strides[:-1], 4))
         self.b_view = view_of(y)
         self.tile = tile_for(target, self.dtype, self.columns)
         self.cut: Panels | None = widths(self.columns, self.tile) if isinstance(self.columns, int) else None
@@ -256,6 +259,6 @@ class _Contract:
             one = todo.pop()
             if one is self.op:
                 return True
-            if one.kind in ("transpose", "broadcast", "assume", "slice", "reshape"):
+            if one.kind in ("transpose", "broadcast", "assume", "slice", "reshape", "unfold"):
                 todo.extend(one.result.uses)
         return False

@@ -205,7 +205,7 @@ class Tiles:
         places = [b.iadd(column, j * lanes) for j in range(vectors)]
 
         def zeros() -> list[Value]:
-            zero = b.const(0.0, self.shape.dtype, lanes)
+            zero = b.const(0.0 if self.shape.dtype.is_float else 0, self.shape.dtype, lanes)
             return [zero] * (rows * vectors)
 
         def partial() -> list[Value]:

@@ -22,7 +22,7 @@ from sardonyx.kernels.kernel import KernelBuilder
 from sardonyx.kernels.lane_index import LaneIndex, uniform
 from sardonyx.loop.builder import lanes_of
 from sardonyx_runtime import dtypes
-from sardonyx_runtime.dims import Dim, DimLike, product
+from sardonyx_runtime.dims import Dim, DimLike, never_negative, product
 from sardonyx_runtime.dtypes import DType
 
 __all__ = ["Evaluator", "Source", "checked_index", "compute_type"]
@@ -418,6 +418,14 @@ def _repeat(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
     return e._get(op.operands[0], (*place[:axis], index, *place[axis + 1 :]), raw=raw)
 
 
+def _unfold(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
+    axis = op.attributes["axis"]
+    start = lane_index.multiply(e.b, place[axis], op.attributes["step"], e.lanes)
+    within = lane_index.multiply(e.b, place[axis + 1], op.attributes["dilation"], e.lanes)
+    index = lane_index.add(e.b, start, within, e.lanes)
+    return e._get(op.operands[0], (*place[:axis], index, *place[axis + 2 :]), raw=raw)
+
+
 def _all(e: Evaluator, conditions: Sequence[Value]) -> Value:
     result = conditions[0]
     for condition in conditions[1:]:
@@ -430,6 +438,7 @@ def _pad(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
     x, *fill = op.operands
     mode = op.attributes.get("mode", "constant")
     inner, scalar, vector = list(place), [], []
+    near = [never_negative(d - p) and never_negative(d - q) for p, q, d in zip(op.attributes["low"], op.attributes["high"], x.type.shape, strict=True)]
     spread: dict[int, LaneIndex] = {}  # axes along which lanes may lie on both sides of an end
     for axis, (low, high, size) in enumerate(zip(op.attributes["low"], op.attributes["high"], x.type.shape, strict=True)):
         if low == 0 and high == 0:
@@ -437,7 +446,7 @@ def _pad(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
         moved = lane_index.add(e.b, place[axis], uniform(e.b.isub(0, e.kernel.dim(low))), e.lanes)
         inner[axis] = moved
         if mode != "constant" and moved.is_uniform:
-            inner[axis] = lane_index.around(e.b, mode, moved, e.kernel.dim(size), e.lanes)
+            inner[axis] = lane_index.around(e.b, mode, moved, e.kernel.dim(size), e.lanes, near=near[axis])
             continue
         if not moved.is_uniform:
             spread[axis] = moved
@@ -454,7 +463,8 @@ def _pad(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
             return e.under(_all(e, vector), read, outside)
         there = list(inner)
         for axis, moved in spread.items():
-            there[axis] = lane_index.around(e.b, mode, moved, e.kernel.dim(x.type.shape[axis]), e.lanes)
+            size = e.kernel.dim(x.type.shape[axis])
+            there[axis] = lane_index.around(e.b, mode, moved, size, e.lanes, near=near[axis])
         return read(there)
 
     def outside() -> Value:
@@ -572,6 +582,7 @@ _MOVES: dict[str, Move] = {
     "transpose": _transpose,
     "slice": _slice,
     "repeat": _repeat,
+    "unfold": _unfold,
     "pad": _pad,
     "concat": _concat,
     "gather": _gather,

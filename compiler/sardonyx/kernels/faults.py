@@ -12,3 +12,4 @@ class FaultKind(IntEnum):
 
     DIVISION_BY_ZERO = 16
     INDEX_OUT_OF_RANGE = 17
+    EXTERNAL = 18  # of the program: a function that a user registered

@@ -123,14 +123,22 @@ def all_within(b: LoopBuilder, x: LaneIndex, size: Index, lanes: int) -> list[Va
     return [b.icmp("ge", first, 0), b.icmp("lt", last, size)]
 
 
-def around(b: LoopBuilder, mode: str, x: LaneIndex, size: Index, lanes: int) -> LaneIndex:
-    """An index beyond the ends of an axis as one within: the nearest (edge), mirrored (reflect), modulo (wrap)."""
+def around(
+    b: LoopBuilder, mode: str, x: LaneIndex, size: Index, lanes: int, *, near: bool = False
+) -> LaneIndex:
+    """An index beyond the ends of an axis as one within: the nearest (edge), mirrored (reflect), modulo (wrap).
+
+    ``near``: it is beyond by no more than the extent, which spares a division.
+    """
     place = b.from_index(x.base, dtypes.i64) if x.is_uniform else as_vector(b, x, lanes)
     count = 1 if x.is_uniform else lanes
     extent = b.splat(b.from_index(size, dtypes.i64), count)
     zero, one = b.const(0, dtypes.i64, count), b.const(1, dtypes.i64, count)
     last = b.scalar_op("sub", extent, one)
-    if mode == "wrap":
+    if mode == "wrap" and near:
+        place = b.scalar_op("select", b.compare("lt", place, zero), b.scalar_op("add", place, extent), place)
+        place = b.scalar_op("select", b.compare("lt", last, place), b.scalar_op("sub", place, extent), place)
+    elif mode == "wrap":
         place = b.scalar_op("mod", place, extent)
     elif mode == "reflect":
         place = b.scalar_op("abs", place)

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sardonyx.ir.graph import Block, Location, Value
+from sardonyx.ir.graph import Block, Location, Op, Value
 from sardonyx.ir.types import Shape, TensorType
 from sardonyx.kernels.evaluator import Evaluator, Source
 from sardonyx.kernels.kernel import Kernel, KernelBuilder
 from sardonyx.kernels.lane_index import LaneIndex, uniform
+from sardonyx.kernels.regions import region_of
+from sardonyx.kernels.slots import Slot, strides_in
 from sardonyx.kernels.target import Target
 from sardonyx.kernels.vector_loop import vector_loop
 from sardonyx.loop.builder import Index
@@ -23,6 +25,7 @@ from sardonyx_runtime.dtypes import DType
 
 __all__ = [
     "HEAVY",
+    "copy_kernel",
     "element_cost",
     "group_location",
     "known_multiple",
@@ -92,9 +95,28 @@ def known_multiple(dim: DimLike) -> int:
     return min(c & -c for _, c in dim.terms)
 
 
-def map_kernel(region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> Kernel:
-    """The kernel of a group whose results all have one shape (after collapsing axes)."""
-    return _Map(region, operands, results, target).build()
+def map_kernel(
+    region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target, slot: Slot | None = None
+) -> Kernel:
+    """The kernel of a group whose results all have one shape (after collapsing axes).
+
+    ``slot``: how the rows of the one result lie in memory, where not one behind another.
+    """
+    return _Map(region, operands, results, target, slot).build()
+
+
+def copy_kernel(
+    region: Block, operands: Sequence[Value], value: Value, there: Value, slot: Slot, target: Target
+) -> Kernel:
+    """The kernel that writes one value of a region into a slot."""
+    if value in region.arguments:
+        flat: Shape = (slot.width,) if slot.rows == 1 else (slot.rows, slot.width)
+        part = Block([TensorType(value.type.dtype, flat)])
+        part.append(Op("core.yield", [part.arguments[0]]))
+        needed = [operands[region.arguments.index(value)]]
+    else:
+        part, needed = region_of(region, operands, value)
+    return map_kernel(part, needed, [there], target, None if slot.is_dense else slot)
 
 
 @dataclass
@@ -103,6 +125,7 @@ class _Map:
     operands: Sequence[Value]
     results: Sequence[Value]
     target: Target
+    slot: Slot | None = None
 
     def build(self) -> Kernel:
         self.kernel = kernel = KernelBuilder("map", group_location(self.region))
@@ -116,6 +139,7 @@ class _Map:
         self.lanes, self.unroll = self._width()
         self.evaluator = Evaluator(kernel, sources, self.lanes)
         self.streaming = False
+        self.strides = None if self.slot is None else strides_in(self.shape, self.slot)
         maybe = _maybe_broadcast(self.evaluator, self.roots)
         if maybe:
             equal = b.icmp("eq", *(kernel.dim(d) for d in maybe[0]))
@@ -148,7 +172,7 @@ class _Map:
         """Results of the model that are too large for the caches are written past them."""
         traffic = _traffic([*self.operands, *self.results])
         certain_not = isinstance(traffic, int) and traffic < _STREAM_BYTES
-        if certain_not or len(self.results) != 1 or not _leaves_the_model(self.results[0]) or self.lanes == 1:
+        if certain_not or self.slot is not None or len(self.results) != 1 or not _leaves_the_model(self.results[0]) or self.lanes == 1:
             self._nest()
             return
         b = self.b
@@ -205,7 +229,10 @@ class _Map:
             place = (*axes, LaneIndex(index, 1, multiple=aligned))[-len(self.shape) :] if self.shape else ()
             values = [e.raw(root, place) for root in self.roots]
             for value, buffer in zip(values, self.outputs, strict=True):
-                e.store(value, buffer, LaneIndex(b.iadd(start, index), 1), streaming=streaming)
+                to = LaneIndex(b.iadd(start, index), 1)
+                if self.strides is not None:
+                    to = e.address(Source(buffer, self.shape, self.strides), place)
+                e.store(value, buffer, to, streaming=streaming)
 
         multiple = known_multiple(self.inner)
         if streaming:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sardonyx.ir.graph import Value
+from sardonyx.ir.types import VectorType
 from sardonyx.kernels.target import Target
 from sardonyx.loop.builder import Index, LoopBuilder, lanes_of
 from sardonyx_runtime import dtypes
@@ -89,6 +90,13 @@ def read_row(
     return [b.load(buffer, j * lanes, lanes, masks[j]) for j in range(vectors)]
 
 
+def _element(b: LoopBuilder, row: Value, index: Index, dtype: DType) -> Value:
+    """One element of A as products are summed; sums in int32 are of words of four bytes."""
+    if dtype is dtypes.i32:
+        return b.value("bitcast", (b.load(row, index, 4),), VectorType(dtype), to=dtype)
+    return b.convert(b.load(row, index), dtype)
+
+
 def accumulate(
     b: LoopBuilder,
     *,
@@ -119,9 +127,10 @@ def accumulate(
             for line in range(0, vectors * lanes_of(row_of_b[0]), per_line):
                 b.prefetch(panel, b.iadd(ahead, line))
         for r, row in enumerate(rows):
-            element = b.splat(b.convert(b.load(row, index), dtype), lanes_of(row_of_b[0]))
+            element = b.splat(_element(b, row, index, dtype), lanes_of(row_of_b[0]))
             for j in range(vectors):
                 place = r * vectors + j
-                totals[place] = b.muladd(element, row_of_b[j], totals[place])
+                add = b.dot_bytes if dtype is dtypes.i32 else b.muladd
+                totals[place] = add(element, row_of_b[j], totals[place])
         b.yield_(*totals, b.offset(panel, weight_step))
     return loop.results[:-1], loop.results[-1]

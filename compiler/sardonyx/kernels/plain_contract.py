@@ -17,7 +17,7 @@ from sardonyx.kernels.lane_index import LaneIndex, uniform
 from sardonyx.kernels.map import group_location, known_multiple, vector_lanes
 from sardonyx.kernels.target import Target
 from sardonyx.kernels.vector_loop import vector_loop
-from sardonyx.loop.builder import Index
+from sardonyx.loop.builder import Index, LoopBuilder, lanes_of
 from sardonyx_runtime.dims import product
 
 __all__ = ["plain_contract_kernel"]
@@ -42,6 +42,7 @@ def plain_contract_kernel(
     epilogue = Epilogue(kernel, region, sources, op.result, out, lanes, 1)
     shape = op.result.type.shape
     columns = shape[-1]
+    per_step = 4 if op.attributes.get("words", False) else 1  # elements of x that an element of y meets
 
     with b.loop(kernel.begin, kernel.end) as unit:
         *batch, row = unravel(kernel, unit.index, shape[:-1])
@@ -51,14 +52,25 @@ def plain_contract_kernel(
             lane = LaneIndex(index, 1, multiple=lanes)
             zero = b.const(0.0 if total_type.is_float else 0, total_type, lanes)
             inner.mask = mask
-            with b.loop(0, kernel.dim(x.type.shape[-1]), carried=[zero]) as step:
+            with b.loop(0, kernel.dim(y.type.shape[-2]), carried=[zero]) as step:
                 inner.forget()
-                left = inner.at(x, (*lead, uniform(row), uniform(step.index)))
-                right = inner.at(y, (*lead, uniform(step.index), lane))
-                left, right = (b.splat(b.convert(v, total_type), lanes) for v in (left, right))
-                b.yield_(b.muladd(left, right, step.carried[0]))
+                right = b.splat(b.convert(inner.at(y, (*lead, uniform(step.index), lane)), total_type), lanes)
+                total = step.carried[0]
+                for number in range(per_step):
+                    place = b.iadd(b.imul(step.index, per_step), number)
+                    left = inner.at(x, (*lead, uniform(row), uniform(place)))
+                    left = b.splat(b.convert(left, total_type), lanes)
+                    total = b.muladd(left, _byte(b, right, number) if per_step == 4 else right, total)
+                b.yield_(total)
             end = kernel.dim(columns)
             epilogue.store_tile(step.results, batch, [row], None, index, end, [mask], multiple=lanes)
 
         vector_loop(b, 0, kernel.dim(columns), lanes, 1, known_multiple(columns), body)
     return kernel.finish(product(shape[:-1]), product(shape) * x.type.shape[-1])
+
+
+def _byte(b: LoopBuilder, word: Value, number: int) -> Value:
+    """One byte of an int32, with its sign."""
+    lanes = lanes_of(word)
+    up = b.scalar_op("shl", word, b.const(24 - 8 * number, word.type.dtype, lanes))
+    return b.scalar_op("shr", up, b.const(24, word.type.dtype, lanes))

@@ -19,18 +19,21 @@ from sardonyx.kernels.plain_convolve import plain_convolve_kernel
 from sardonyx.kernels.rows import rows_kernel
 from sardonyx.kernels.scan import scan_kernel
 from sardonyx.kernels.scatter import scatter_kernels
+from sardonyx.kernels.slots import Slot
 from sardonyx.kernels.sort_rows import sort_rows_kernel
 from sardonyx.kernels.target import Target
 from sardonyx.kernels.top_k import top_k_kernel
 from sardonyx.kernels.transpose import transpose_kernel
 from sardonyx.kernels.trees import trees_kernel
+from sardonyx.kernels.views import view_of
 from sardonyx.kernels.window import window_kernel
+from sardonyx_runtime import dtypes
 
 __all__ = ["kernels_of"]
 
 
-def _map(op: Op, target: Target) -> Sequence[Kernel]:
-    return [map_kernel(op.regions[0], op.operands, op.results, target)]
+def _map(op: Op, target: Target, slot: Slot | None = None) -> Sequence[Kernel]:
+    return [map_kernel(op.regions[0], op.operands, op.results, target, slot)]
 
 
 def _rows(op: Op, target: Target) -> Sequence[Kernel]:
@@ -42,23 +45,33 @@ def _only(op: Op, name: str) -> Op:
     return found
 
 
+def _has_fast_product(op: Op) -> bool:
+    """Whether the register tile computes a product: a type it sums, something to compute."""
+    return is_fast(op.operands[0].type.dtype) and "dtype" not in op.attributes and op.result.type.size != 0
+
+
+def _has_fast_words(op: Op) -> bool:
+    """Whether a product of words of bytes has its words as they are in memory."""
+    words = bool(op.attributes.get("words", False)) and is_fast(dtypes.f32) and op.result.type.size != 0
+    return words and view_of(op.operands[0]).strides[-1] == 1
+
+
 def _contract(op: Op, target: Target) -> Sequence[Kernel]:
     inner = _only(op, "core.contract")
-    if is_fast(inner.operands[0].type.dtype) and "dtype" not in inner.attributes:
+    if _has_fast_product(inner) or _has_fast_words(inner):
         return contract_kernels(op.regions[0], op.operands, op.results, target)
     return [plain_contract_kernel(op.regions[0], op.operands, op.results, target)]
 
 
 def _convolve(op: Op, target: Target) -> Sequence[Kernel]:
     inner = _only(op, "core.convolve")
-    x, w = inner.operands
+    w = inner.operands[1]
     arguments = (op.regions[0], op.operands, op.results, target)
     weights = dict(zip(op.regions[0].arguments, op.operands, strict=True)).get(w, w)
-    if is_fast(x.type.dtype) and "dtype" not in inner.attributes:
+    if _has_fast_product(inner) and w.type.shape[1] != 0:
         if is_depthwise(inner, weights):
             return [depthwise_kernel(*arguments)]
-        if w.type.shape[1] != 0:
-            return convolve_kernels(*arguments)
+        return convolve_kernels(*arguments)
     return [plain_convolve_kernel(*arguments)]
 
 
@@ -67,7 +80,8 @@ def _window(op: Op, target: Target) -> Sequence[Kernel]:
 
 
 def _transpose(op: Op, target: Target) -> Sequence[Kernel]:
-    return [transpose_kernel(op.regions[0], op.operands, op.results, target) or map_kernel(op.regions[0], op.operands, op.results, target)]
+    arguments = (op.regions[0], op.operands, op.results, target)
+    return [transpose_kernel(*arguments) or map_kernel(*arguments)]
 
 
 def _mersenne_twister(op: Op, target: Target) -> Sequence[Kernel]:
@@ -105,8 +119,13 @@ _KINDS: dict[str, Callable[[Op, Target], Sequence[Kernel]]] = {
 }
 
 
-def kernels_of(op: Op, target: Target) -> Sequence[Kernel]:
-    """The kernels, in order, that compute a ``core.fused`` op; their arguments are its operands and results."""
+def kernels_of(op: Op, target: Target, slot: Slot | None = None) -> Sequence[Kernel]:
+    """The kernels, in order, that compute a ``core.fused`` op; their arguments are its operands and results.
+
+    ``slot``: how the rows of the result of an elementwise group lie in memory, where not one behind another.
+    """
+    if slot is not None:
+        return _map(op, target, slot)
     return _KINDS[op.attributes["kind"]](op, target)
 
 

@@ -90,10 +90,18 @@ def _reshape(op: Op, x: View) -> View | None:
     return View(x.root, x.offset, tuple(strides))
 
 
+def _unfold(op: Op, x: View) -> View:
+    axis = op.attributes["axis"]
+    stride = x.strides[axis]
+    inner = (stride * op.attributes["step"], stride * op.attributes["dilation"])
+    return View(x.root, x.offset, (*x.strides[:axis], *inner, *x.strides[axis + 1 :]))
+
+
 _RULES: Mapping[str, Callable[[Op, View], View | None]] = {
     "transpose": _transpose,
     "broadcast": _broadcast,
     "assume": _assume,
     "slice": _slice,
     "reshape": _reshape,
+    "unfold": _unfold,
 }

@@ -274,6 +274,10 @@ class LoopBuilder:
         """x * y + z inside a sum of products."""
         return self.scalar_op("muladd", x, y, z)
 
+    def dot_bytes(self, x: Value, y: Value, z: Value) -> Value:
+        """z plus the products of the four bytes of each int32 lane of x (no sign) and y (with sign)."""
+        return self.scalar_op("dot_bytes", x, y, z)
+
     def prefetch(self, buffer: Value, index: Index = 0) -> None:
         """A hint that the element is read soon."""
         self.emit("prefetch", (buffer, self.index(index)))

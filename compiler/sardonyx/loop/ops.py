@@ -28,6 +28,12 @@ declare(
     doc="x * y + z inside sums of products: rounded once where the target has such an instruction, else twice",
 )
 declare("loop.trailing_zeros", "x", traits=[Trait.ELEMENTWISE], doc="how many zeros stand below the lowest 1 of an integer that is not 0")
+declare(
+    "loop.dot_bytes",
+    "x y z",
+    traits=[Trait.ELEMENTWISE],
+    doc="z plus the products of the four bytes of each 32-bit lane: those of x without a sign, those of y with one; exact",
+)
 declare("loop.convert", "x", "to saturate? round_mode? infinity? exact?", doc="to another element type; `exact`: no rounding is needed")
 declare("loop.bitcast", "x", "to", doc="the same bits as another element type of this width")
 declare("loop.round", "x", "to", doc="an f32 rounded to a 16-bit float, kept as f32")
@@ -93,6 +99,7 @@ declare(
 declare("loop.weights", "", "offset dtype", doc="a place in the constant blob, in bytes from its start")
 declare("loop.allocate", "", "size dtype", doc="memory of `size` bytes, not placed yet")
 declare("loop.place", "", "chunk offset dtype", doc="memory at an offset in bytes of an arena chunk")
+declare("loop.part", "whole", "offset dtype", doc="memory at an offset in bytes of a larger tensor")
 declare("loop.arena", "", "chunk size", traits=[Trait.EFFECT], doc="make an arena chunk at least `size` bytes long")
 declare(
     "loop.branch",
@@ -127,6 +134,13 @@ declare(
     "relation left right message node",
     traits=[Trait.EFFECT],
     doc="end the run with a fault unless the relation (equal, broadcast, at_least) of two dims holds",
+)
+declare(
+    "loop.external",
+    "*buffers",
+    "symbol shapes inputs node",
+    traits=[Trait.EFFECT],
+    doc="call a user's function on buffers of the given shapes, the first `inputs` of which it reads",
 )
 declare("loop.entropy", "buffer", "number", traits=[Trait.EFFECT], doc="write a u64 that differs from run to run")
 declare("loop.copy", "target source size", "", traits=[Trait.EFFECT], doc="copy bytes")

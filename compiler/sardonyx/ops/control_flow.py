@@ -9,7 +9,7 @@ from sardonyx.core.aggregates import is_plain
 from sardonyx.core.builder import Builder, constant_of
 from sardonyx.core.control_builder import LoopBody, build_if, build_loop
 from sardonyx.errors import CompileError, NeedsConstant
-from sardonyx.ir.graph import Block, Value
+from sardonyx.ir.graph import Value
 from sardonyx.ops.registry import onnx_op
 from sardonyx.ops.shape import normal_axis, static_ints
 from sardonyx_runtime import dtypes
@@ -26,25 +26,27 @@ _MOST_PASSES = 1024  # of a loop that carries sequences
 @onnx_op("If")
 def if_(b: Builder, condition: Value, *, bodies: Sequence[Body]) -> tuple[Value, ...]:
     then, otherwise = bodies
-    if constant_of(condition) is None and not is_plain(then(b.child(Block()), ())):
-        raise NeedsConstant("the branches give sequences, so the condition has to be known", condition.name)
     return tuple(build_if(b, condition, lambda inner: then(inner, ()), lambda inner: otherwise(inner, ())))
 
 
 @onnx_op("Loop")
 def loop(
-    b: Builder, trip: Value | None, condition: Value | None, *initial: Value, bodies: Sequence[Body]
+    b: Builder, trip: Value | None = None, condition: Value | None = None, *initial: Value, bodies: Sequence[Body]
 ) -> tuple[Value, ...]:
+    """Where only a trip count is given, the condition that the body yields is ignored, as the text says; where
+    neither is, it ends the loop, which would not end otherwise."""
     (subgraph,) = bodies
+    counted = condition is None and trip is not None
     if not is_plain(initial):
         return tuple(_unrolled(b, trip, condition, initial, subgraph))
-    bound: DimLike | None = None if trip is None else b.dims_of(trip, minimum=-(2**63))[0]
+    # A symbol is never negative, so a negative trip count becomes 0 before it is one.
+    bound: DimLike | None = None if trip is None else b.dims_of(b.max(trip, b.full(0, trip)))[0]
 
     def body(inner: Builder, index: DimLike, carried: Sequence[Value]) -> LoopBody:
         number = inner.dims([index], scalar=True)
         goes_on = inner.constant(True, dtypes.boolean)  # a pass runs only where the condition holds
         next_condition, *results = subgraph(inner, [number, goes_on, *carried])
-        return LoopBody(next_condition, results[: len(carried)], results[len(carried) :])
+        return LoopBody(None if counted else next_condition, results[: len(carried)], results[len(carried) :])
 
     final, stacked = build_loop(b, bound, condition, initial, body)
     return (*final, *stacked)
@@ -62,6 +64,7 @@ def _unrolled(
 ) -> list[Any]:
     """A loop that carries sequences, pass by pass: what a pass makes of them has to be known."""
     most = None if trip is None else static_ints(b, trip, "M")[0]
+    counted = condition is None and trip is not None
     carried = list(initial)
     stacks: list[list[Value]] = []
     going = condition is None or _known(condition)
@@ -76,7 +79,7 @@ def _unrolled(
         stacks = stacks or [[] for _ in elements]
         for stack, element in zip(stacks, elements, strict=True):
             stack.append(element)
-        going = _known(next_condition)
+        going = counted or _known(next_condition)
         index += 1
     stacked = [
         b.op("core.concat", *[b.reshape(e, (1, *e.type.shape)) for e in stack], axis=0)
@@ -120,10 +123,7 @@ def scan(
     backward = scan_input_directions or (0,) * len(inputs)
     length = inputs[0].type.shape[axes[0]]
     for x, axis in zip(inputs, axes, strict=True):
-        if x.type.shape[axis] != length:
-            if isinstance(x.type.shape[axis], int) and isinstance(length, int):
-                raise CompileError(f"the scanned inputs have {length} and {x.type.shape[axis]} steps")
-            b.require("equal", length, x.type.shape[axis], "the scanned inputs have unlike numbers of steps")
+        _same(b, length, x.type.shape[axis], "the scanned inputs have unlike numbers of steps")
 
     def body(inner: Builder, index: DimLike, carried: Sequence[Value]) -> LoopBody:
         elements = [
@@ -144,3 +144,63 @@ def scan(
         order.insert(place, 0)
         finished.append(b.transpose(one, order))
     return (*final, *finished)
+
+
+@onnx_op("Scan", until=8)
+def scan_8(
+    b: Builder,
+    lengths: Value | None,
+    *operands: Value,
+    bodies: Sequence[Body],
+    num_scan_inputs: int,
+    directions: tuple[int, ...] | None = None,
+) -> tuple[Value, ...]:
+    """Opset 8: batches on axis 0, steps on axis 1.  Past the end of a shorter sequence the outputs are 0, and a
+    backward pass starts at its last step."""
+    (subgraph,) = bodies
+    states, inputs = operands[: len(operands) - num_scan_inputs], operands[len(operands) - num_scan_inputs :]
+    backward = directions or (0,) * len(inputs)
+    if any(v.type.rank < 2 for v in inputs):
+        raise CompileError("the scanned inputs need the axes of the batch and of the steps")
+    batch, most = inputs[0].type.shape[:2]
+    for x in operands:
+        _same(b, batch, x.type.shape[0], "the operands have unlike batch sizes")
+    for x in inputs:
+        _same(b, most, x.type.shape[1], "the scanned inputs have unlike numbers of steps")
+    if lengths is not None:
+        _same(b, batch, lengths.type.shape[0], "sequence_lens is not as long as the batch")
+
+    def entry(outer: Builder, number: DimLike, _: Sequence[Value]) -> LoopBody:
+        own = [slice_at(outer, x, 0, number) for x in inputs]
+        length = most
+        if lengths is not None:
+            (length,) = outer.dims_of(slice_at(outer, lengths, 0, number))
+            outer.require("at_least", most, length, "a sequence is longer than the scanned inputs")
+
+        def body(inner: Builder, index: DimLike, carried: Sequence[Value]) -> LoopBody:
+            places = [length - 1 - index if turned else index for turned in backward]
+            elements = [slice_at(inner, x, 0, place) for x, place in zip(own, places, strict=True)]
+            results = subgraph(inner, [*carried, *elements])
+            return LoopBody(None, results[: len(states)], results[len(states) :])
+
+        final, stacked = build_loop(outer, length, None, [slice_at(outer, s, 0, number) for s in states], body)
+        return LoopBody(None, (), [*final, *(_padded(outer, y, most - length) for y in stacked)])
+
+    return tuple(build_loop(b, batch, None, (), entry)[1])
+
+
+def _same(b: Builder, left: DimLike, right: DimLike, message: str) -> None:
+    """Two dims have to be equal: a refusal where both are known, else a fault of the run."""
+    if left == right:
+        return
+    if isinstance(left, int) and isinstance(right, int):
+        raise CompileError(f"{message}: {left} and {right}")
+    b.require("equal", left, right, message)
+
+
+def _padded(b: Builder, x: Value, count: DimLike) -> Value:
+    """x with that many zeros more along its first axis."""
+    if count == 0:
+        return x
+    rest = (0,) * (x.type.rank - 1)
+    return b.op("core.pad", x, b.constant(0, x.type.dtype), low=(0, *rest), high=(count, *rest))

@@ -26,7 +26,7 @@ from sardonyx.ops.matmul import matrix_product
 from sardonyx.ops.precision import integer_limits
 from sardonyx.ops.registry import onnx_op
 from sardonyx_runtime import dtypes
-from sardonyx_runtime.dims import Dim
+from sardonyx_runtime.dims import Dim, DimLike, ceildiv
 from sardonyx_runtime.dtypes import DType
 
 __all__ = ["product_of_bytes"]
@@ -48,7 +48,7 @@ def product_of_bytes(b: Builder, x: Value, y: Value, x_zero: Value | None, y_zer
     """(x - x_zero) @ (y - y_zero) in int32: zero points for all, per row of x and per column of y."""
     x, p = _as_unsigned(b, x, _per_row(b, x, x_zero, "a_zero_point"))
     y, q = _as_signed(b, y, _per_column(b, y, y_zero, "b_zero_point"))
-    total = matrix_product(b, x, y, dtype=dtypes.i32)
+    total = _product(b, x, y)
     left, right = x.type.rank == 1, y.type.rank == 1
     if not left and not right:
         shape = total.type.shape
@@ -72,6 +72,43 @@ def product_of_bytes(b: Builder, x: Value, y: Value, x_zero: Value | None, y_zer
         both = b.mul(b.broadcast_to(depth, joint.type.shape), joint)
         result = b.add(result, to_shape_of(b, result, both))
     return b.reshape(result, total.type.shape)
+
+
+def _product(b: Builder, x: Value, y: Value) -> Value:
+    """The sums of the products of bytes: words of four at a time, the depth filled up with zeros."""
+    vector = y.type.rank == 1
+    matrix = b.reshape(y, (*y.type.shape, 1)) if vector else y
+    depth = matrix.type.shape[-2]
+    if x.type.shape[-1] != depth:
+        return matrix_product(b, x, y, dtype=dtypes.i32)  # tells what is wrong, or checks it at run time
+    words = ceildiv(depth, 4)
+    missing = words * 4 - depth
+    if missing != 0:
+        at = x.type.rank - 1
+        high = tuple(missing if i == at else 0 for i in range(x.type.rank))
+        x = b.op("core.pad", x, b.constant(0, dtypes.u8), low=(0,) * x.type.rank, high=high)
+    with b.folding():
+        matrix = _words(b, matrix, words, missing)
+    total = matrix_product(b, x, matrix, words=True)
+    return b.reshape(total, total.type.shape[:-1]) if vector else total
+
+
+def _words(b: Builder, y: Value, words: DimLike, missing: DimLike) -> Value:
+    """Bytes (..., depth, n) as (..., words, n): four of a column, the first in the lowest place."""
+    if missing != 0:
+        high = (*(0,) * (y.type.rank - 2), missing, 0)
+        y = b.op("core.pad", y, b.constant(0, dtypes.i8), low=(0,) * y.type.rank, high=high)
+    *lead, _, n = y.type.shape
+    fours = b.reshape(b.convert(b.bitcast(y, to=dtypes.u8), dtypes.u32), (*lead, words, 4, n))
+    total: Value | None = None
+    for i in range(4):
+        starts = (*(0,) * (len(lead) + 1), i, 0)
+        part = b.op("core.slice", fours, starts=starts, sizes=(*lead, words, 1, n), steps=(1,) * len(starts))
+        part = b.reshape(part, (*lead, words, n))
+        part = b.shl(part, b.full(8 * i, part)) if i else part
+        total = part if total is None else b.or_(total, part)
+    assert total is not None
+    return b.bitcast(total, to=dtypes.i32)
 
 
 def _as_unsigned(b: Builder, x: Value, zero: Value | None) -> tuple[Value, Value | None]:

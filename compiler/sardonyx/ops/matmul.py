@@ -15,8 +15,12 @@ from sardonyx_runtime.dtypes import DType
 __all__ = ["matrix_product"]
 
 
-def matrix_product(b: Builder, x: Value, y: Value, *, dtype: DType | None = None) -> Value:
+def matrix_product(
+    b: Builder, x: Value, y: Value, *, dtype: DType | None = None, words: bool = False
+) -> Value:
     """NumPy's matmul of any ranks of at least 1; ``dtype``: the type to accumulate integers in.
+
+    ``words``: x is of bytes, y of words of four bytes, as `core.contract` has it.
 
     A matrix on the right folds the batch axes of the left operand into its rows: one large product.
     """
@@ -27,7 +31,7 @@ def matrix_product(b: Builder, x: Value, y: Value, *, dtype: DType | None = None
         x = b.reshape(x, (1, *x.type.shape))
     if right:
         y = b.reshape(y, (*y.type.shape, 1))
-    inner_x, inner_y = x.type.shape[-1], y.type.shape[-2]
+    inner_x, inner_y = x.type.shape[-1], y.type.shape[-2] * (4 if words else 1)
     if inner_x != inner_y:
         message = (
             f"the inner dims of {x.type.describe()} and {y.type.describe()} differ: {inner_x} and {inner_y}"
@@ -37,7 +41,7 @@ def matrix_product(b: Builder, x: Value, y: Value, *, dtype: DType | None = None
         b.require("equal", inner_x, inner_y, message)
         x = b.assume_shape(x, (*x.type.shape[:-1], inner_y))
     rows, columns = x.type.shape[:-1], y.type.shape[-1]
-    attributes: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
+    attributes: dict[str, Any] = {"words": True} if words else {} if dtype is None else {"dtype": dtype}
     if y.type.rank == 2:
         flat = b.reshape(x, (product(rows), inner_y))
         result = b.reshape(b.op("core.contract", flat, y, **attributes), (*rows, columns))

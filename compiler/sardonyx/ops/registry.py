@@ -13,10 +13,10 @@ value, or a tuple of values for several outputs (None for an output nobody asks 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-__all__ = ["Entry", "entries", "find", "onnx_op"]
+__all__ = ["Entry", "end_before", "entries", "find", "onnx_op"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,6 +48,12 @@ def onnx_op(op_type: str, *, since: int = 1, until: int = _LATEST, domain: str =
         return function
 
     return register
+
+
+def end_before(op_type: str, domain: str, since: int) -> None:
+    """Let what serves an operator at the opset ``since`` and later ones end before it."""
+    found = _ENTRIES.get((domain, op_type), [])
+    found[:] = [replace(e, until=since - 1) if e.since < since <= e.until else e for e in found]
 
 
 def find(op_type: str, domain: str, opset: int) -> Entry | None:

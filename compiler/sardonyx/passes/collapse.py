@@ -7,6 +7,8 @@ same order).
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sardonyx.ir.graph import Block, Value
 from sardonyx.ir.types import Shape, TensorType
 from sardonyx_runtime.dims import DimLike, product
@@ -15,12 +17,14 @@ __all__ = ["collapse_region"]
 
 _PATTERN_OPS = frozenset({"core.broadcast", "core.assume"})
 _INDEXED = frozenset(
-    f"core.{k}" for k in "reshape transpose slice repeat pad concat gather gather_elements gather_nd iota".split()
+    f"core.{k}" for k in "reshape transpose slice repeat unfold pad concat gather gather_elements gather_nd iota".split()
 )
 
 
-def collapse_region(region: Block) -> bool:
+def collapse_region(region: Block, apart: Collection[int] = ()) -> bool:
     """Merge axes of a region of elementwise ops, broadcasts and scalar constants; whether any merged.
+
+    Axes of ``apart`` are not merged with those in front: what follows them is a row of a larger tensor.
 
     Regions with other movement are left alone: their axes have a meaning of their own.
     """
@@ -42,10 +46,13 @@ def collapse_region(region: Block) -> bool:
     if any(p is None for p in patterns.values()):
         return False
     groups: list[list[int]] = []
+    begins = True
     for axis in range(rank):
+        begins = begins or axis in apart
         if shape[axis] == 1:
             continue
-        if groups and all(
+        first, begins = begins, False
+        if groups and not first and all(
             (groups[-1][-1] in p) == (axis in p) for p in patterns.values() if p is not None
         ):
             groups[-1].append(axis)

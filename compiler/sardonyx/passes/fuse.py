@@ -26,8 +26,10 @@ _HEAVY = frozenset(
     ).split()
 )
 VIEWS = frozenset({"core.reshape", "core.assume"})  # on their own they name the same memory anew
+_SMALL = 1024  # elements of a concatenation up to which one kernel chooses among the parts
+_FEW = 3  # parts of a larger one that a kernel may choose among
 _GATHERS = frozenset({"core.gather", "core.gather_elements", "core.gather_nd"})
-_OUTSIDE = frozenset({"core.require", "core.bind_dims", "core.return", "core.yield", "core.bind_result", "core.if", "core.loop", "core.constant", "core.entropy"})
+_OUTSIDE = frozenset({"core.require", "core.bind_dims", "core.return", "core.yield", "core.bind_result", "core.if", "core.loop", "core.constant", "core.entropy", "core.external_call"})
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class _Fuser:
         for op in reversed(body.ops.copy()):
             if op in self.group_of or op.name in _OUTSIDE or op.name in _FREE:
                 continue
-            if not self._fusible(op):
+            if not self._fusible(op) or self._stays_alone(op):
                 group = [op]
                 self.group_of[op] = group
             else:
@@ -85,6 +87,10 @@ class _Fuser:
 
     def _fusible(self, op: Op) -> bool:
         return has_trait(op, Trait.ELEMENTWISE) or has_trait(op, Trait.MOVEMENT) or op.name in _GATHERS
+
+    def _stays_alone(self, op: Op) -> bool:
+        """Ops whose operands are computed each by itself: views need no code, the parts of a concatenation a place."""
+        return op.name in VIEWS or (op.name == "core.concat" and not _is_small(op.result))
 
     def _pull(self, root: Op) -> list[Op]:
         """The root and every producer that only this group uses."""
@@ -103,6 +109,8 @@ class _Fuser:
                     continue
                 if any(self.group_of.get(u) is not group for u in operand.uses):
                     continue
+                if producer.name == "core.concat" and len(producer.operands) > _FEW and not _is_small(operand):
+                    continue
                 if expands and not self._cheap(producer):
                     continue
                 if op.name in _GATHERS and operand is op.operands[0] and not has_trait(producer, Trait.MOVEMENT):
@@ -120,9 +128,17 @@ class _Fuser:
         ))
 
 
+def _is_small(value: Value) -> bool:
+    """A tensor that is not worth a kernel for each of its parts."""
+    size = value.type.size
+    return isinstance(size, int) and size <= _SMALL
+
+
 def _kind(group: list[Op]) -> str:
     if len(group) == 1 and group[0].name == "core.transpose":
         return "transpose"
+    if len(group) == 1 and group[0].name == "core.concat" and not _is_small(group[0].result):
+        return "concat"
     for op in group:
         if op.name in _KINDS:
             return _KINDS[op.name]
@@ -197,5 +213,6 @@ def make_group(group: list[Op], kind: str) -> Op:
         op.block = None
     block.ops = [o for o in block.ops if o.block is block]
     if kind == "map":
-        collapse_region(region)
+        apart = {u.attributes["axis"] for r in fused.results for u in r.uses if u.name == "core.concat"}
+        collapse_region(region, apart)
     return fused

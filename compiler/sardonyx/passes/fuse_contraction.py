@@ -75,13 +75,15 @@ def _form_behind(value: Value) -> Op | None:
     return form_of(value.op) if value.op is not None and value.op.name in PRODUCTS else None
 
 
-def _copy_path(body: Block, value: Value, root: Value, before: Op) -> Value:
+def _copy_path(body: Block, value: Value, root: Value, before: Op, shared: bool = False) -> Value:
+    """``shared``: something on the way from here to the product has other users, so it is copied."""
     if value is root:
         return value
     op = value.op
     assert op is not None
-    source = _copy_path(body, op.operands[0], root, before)
-    if len(value.uses) == 1 and source is op.operands[0]:
+    shared = shared or len(value.uses) > 1
+    source = _copy_path(body, op.operands[0], root, before, shared)
+    if not shared and source is op.operands[0]:
         return value
     copy = Op(op.name, (source, *op.operands[1:]), [value.type], dict(op.attributes), location=op.location)
     copy.result.name = value.name

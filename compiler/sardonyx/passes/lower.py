@@ -170,7 +170,7 @@ class _Lowering:
         if op.regions:
             attributes["bodies"] = [self.body(region, values, scope) for region in op.regions]
         self.builder.opset = opset
-        self.builder.outputs = len([r for r in op.results if r.name])
+        self.builder.outputs = max((i + 1 for i, r in enumerate(op.results) if r.name), default=0)
         result = entry.function(self.builder, *operands, **attributes)
         return result if isinstance(result, tuple) else (result,)
 

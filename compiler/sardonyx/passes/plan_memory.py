@@ -85,7 +85,10 @@ class _Positions:
         assert value.op is not None and value.op.block is not None
         home = self._loops(value.op.block)
         spans = []
-        for user in value.uses:
+        users = list(value.uses)
+        while parts := [u for u in users if u.name == "loop.part"]:
+            users = [u for u in users if u not in parts] + [u for part in parts for u in part.result.uses]
+        for user in users:
             assert user.block is not None
             foreign = [loop for loop in self._loops(user.block) if loop not in home]
             outermost = foreign[-1] if foreign else user

@@ -54,6 +54,7 @@ class Program:
     outputs: list[Port] = field(default_factory=list)
     locations: list[Location] = field(default_factory=list)  # by the node number of a fault
     messages: list[str] = field(default_factory=list)  # by the number of a `require`
+    externals: dict[str, str] = field(default_factory=dict)  # functions of users: symbol -> key
     owned: int = 0  # arena chunks that belong to one tensor of control flow each
     sizes: dict[Value, DimLike] = field(default_factory=dict)  # bytes of each allocation
     node_of_kernel: dict[str, Location] = field(default_factory=dict)

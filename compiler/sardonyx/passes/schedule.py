@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from sardonyx.core.external import link_symbol
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Block, Function, Location, Op, Value, walk
 from sardonyx.ir.types import BufferType, TensorType
 from sardonyx.kernels.kernel import Kernel, Scratch
+from sardonyx.kernels.map import copy_kernel
 from sardonyx.kernels.select import kernels_of
 from sardonyx.kernels.target import Target
 from sardonyx.loop.builder import INDEX
@@ -20,6 +21,7 @@ from sardonyx.loop.hoist import hoist
 from sardonyx.passes import control_schedule
 from sardonyx.passes.fuse import VIEWS
 from sardonyx.passes.order import bound_symbols
+from sardonyx.passes.parts import Placement, is_concatenation, parts_of, placements
 from sardonyx.passes.program import Port, Program
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import DimLike, product, symbols_of
@@ -44,6 +46,8 @@ class _Scheduler:
     scratches: dict[Scratch, Value] = field(default_factory=dict)
     outputs: dict[Value, int] = field(default_factory=dict)  # values computed straight into an output
     prologue: list[Op] = field(default_factory=list)  # what is the same everywhere, before all else
+
+    placed: dict[Value, Placement] = field(default_factory=dict)  # parts computed straight into a concatenation
 
     def run(self) -> Program:
         function, program = self.function, self.program
@@ -75,7 +79,8 @@ class _Scheduler:
         body.ops[:0] = self.prologue
         return program
 
-    def ops(self, ops: Iterable[Op]) -> None:
+    def ops(self, ops: Sequence[Op]) -> None:
+        self.placed.update(placements(ops, self.root, self.outputs, self.late))
         for op in ops:
             _OPS[op.name](self, op)
 
@@ -124,7 +129,9 @@ class _Scheduler:
         if found is not None:
             return found
         op = root.op
-        if op is not None and op.name == "core.constant":
+        if root in self.placed:
+            found = self.part(self.placed[root])
+        elif op is not None and op.name == "core.constant":
             found = self.weights(op.attributes["value"])
         elif op is not None and op.name == "core.dims":
             found = self.allocate(root)
@@ -146,6 +153,11 @@ class _Scheduler:
         place.name = value.name
         return place
 
+    def part(self, place: Placement) -> Value:
+        """The memory of a part of a larger tensor, from the part's first element on."""
+        whole, dtype = self.buffer(place.whole), place.whole.type.dtype
+        return self.emit("part", [whole], BufferType(dtype), offset=place.start * dtype.itemsize, dtype=dtype)
+
     def scratch(self, scratch: Scratch) -> Value:
         found = self.scratches.get(scratch)
         if found is None:
@@ -166,8 +178,24 @@ class _Scheduler:
         """Constants, dims and views exist when something asks for their memory."""
 
     def fused(self, op: Op) -> None:
-        for kernel in kernels_of(op, self.target):
+        if is_concatenation(op):
+            self.concatenate(op)
+            return
+        place = self.placed.get(op.results[0])
+        slot = None if place is None or place.slot.is_dense else place.slot
+        for kernel in kernels_of(op, self.target, slot):
             self.launch(kernel, op)
+
+    def concatenate(self, op: Op) -> None:
+        """Copy the parts that were not computed in their places."""
+        region = op.regions[0]
+        outer = dict(zip(region.arguments, op.operands, strict=True))
+        for part, place in parts_of(op):
+            if self.placed.get(self.root(outer.get(part, part))) == place:
+                continue
+            there = Block([part.type]).arguments[0]
+            self.buffers[there] = self.part(place)
+            self.launch(copy_kernel(region, op.operands, part, there, place.slot, self.target), op)
 
     def launch(self, kernel: Kernel, op: Op) -> None:
         hoist(kernel.function)
@@ -199,6 +227,16 @@ class _Scheduler:
             right=op.attributes["right"], message=number, node=self.program.node_number(op.location),
         )
 
+    def external_call(self, op: Op) -> None:
+        key = op.attributes["function"]
+        symbol = link_symbol(key)
+        self.program.externals[symbol] = key
+        values = [*op.operands, *op.results]
+        self.effect(
+            "external", [self.buffer(v) for v in values], op.location, symbol=symbol, inputs=len(op.operands),
+            shapes=tuple(v.type.shape for v in values), node=self.program.node_number(op.location),
+        )
+
     def entropy(self, op: Op) -> None:
         self.effect("entropy", [self.buffer(op.result)], op.location, number=op.attributes["number"])
 
@@ -228,6 +266,7 @@ _OPS = {
     "core.return": _Scheduler.nothing,
     "core.fused": _Scheduler.fused,
     "core.entropy": _Scheduler.entropy,
+    "core.external_call": _Scheduler.external_call,
     "core.require": _Scheduler.require,
     "core.bind_dims": _Scheduler.bind_dims,
 }

@@ -47,9 +47,15 @@ def _vector_unit(triple: str, features: tuple[str, ...]) -> dict[str, int]:
 
 @cache
 def target_machine(target: Target) -> Any:
-    """LLVM's target machine; position-independent code, no optimisation beyond instruction selection's own."""
+    """LLVM's target machine: position-independent code, no optimisation but instruction selection's own.
+
+    A CPU's name stands for all features of the chip; what a virtual machine hides of them is taken away.
+    """
     _initialise()
-    text = ",".join(f"+{f}" for f in target.features)
+    features = [f"+{f}" for f in target.features]
+    if target.cpu == llvm.get_host_cpu_name() and target.triple == llvm.get_process_triple():
+        features += [f"-{name}" for name, there in llvm.get_host_cpu_features().items() if not there]
+    text = ",".join(features)
     found = llvm.Target.from_triple(target.triple)
     return found.create_target_machine(cpu=target.cpu, features=text, opt=2, reloc="pic", codemodel="default")
 
