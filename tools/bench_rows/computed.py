@@ -127,3 +127,26 @@ einsum("bic,bjc->bij", (4, 100, 64), (4, 100, 64))
 einsum("ijk->ki", (64, 128, 64))
 einsum("bhwij,bhwj->bhwi", (1, 32, 32, 8, 8), (1, 32, 32, 8))
 einsum("bchw,bkhw->bckhw", (1, 16, 32, 32), (1, 8, 32, 32))
+
+
+def dft(name: str, x: Array, attributes: str = "") -> None:
+    node = f"y = DFT <{attributes}> (x, , a)" if attributes else "y = DFT (x, , a)"
+    ROWS.append(Row(f"DFT {name}", (node,), {"x": x}, {"a": np.array(1)}, opset=20))
+
+
+dft("real 16x1024 onesided", floats(16, 1024, 1), "onesided = 1")
+dft("complex 16x1024", floats(16, 1024, 2))
+dft("inverse 16x1024", floats(16, 1024, 2), "inverse = 1")
+dft("complex 4x16384", floats(4, 16384, 2))
+dft("real 32x400 onesided", floats(32, 400, 1), "onesided = 1")
+dft("complex 8x1009 (prime)", floats(8, 1009, 2))
+
+
+def stft(name: str, length: int, frame: int, step: int) -> None:
+    constants = {"s": np.array(step), "w": np.hanning(frame).astype(np.float32)}
+    ROWS.append(Row(f"STFT {name}", ("y = STFT (x, s, w)",), {"x": floats(1, length, 1)}, constants))
+
+
+stft("1 s, 400 by 160", 16000, 400, 160)
+stft("5 s, 512 by 128", 80000, 512, 128)
+stft("1 s, 256 by 64", 16000, 256, 64)

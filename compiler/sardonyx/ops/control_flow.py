@@ -123,7 +123,7 @@ def scan(
     backward = scan_input_directions or (0,) * len(inputs)
     length = inputs[0].type.shape[axes[0]]
     for x, axis in zip(inputs, axes, strict=True):
-        _same(b, length, x.type.shape[axis], "the scanned inputs have unlike numbers of steps")
+        same_dim(b, length, x.type.shape[axis], "the scanned inputs have unlike numbers of steps")
 
     def body(inner: Builder, index: DimLike, carried: Sequence[Value]) -> LoopBody:
         elements = [
@@ -164,11 +164,11 @@ def scan_8(
         raise CompileError("the scanned inputs need the axes of the batch and of the steps")
     batch, most = inputs[0].type.shape[:2]
     for x in operands:
-        _same(b, batch, x.type.shape[0], "the operands have unlike batch sizes")
+        same_dim(b, batch, x.type.shape[0], "the operands have unlike batch sizes")
     for x in inputs:
-        _same(b, most, x.type.shape[1], "the scanned inputs have unlike numbers of steps")
+        same_dim(b, most, x.type.shape[1], "the scanned inputs have unlike numbers of steps")
     if lengths is not None:
-        _same(b, batch, lengths.type.shape[0], "sequence_lens is not as long as the batch")
+        same_dim(b, batch, lengths.type.shape[0], "sequence_lens is not as long as the batch")
 
     def entry(outer: Builder, number: DimLike, _: Sequence[Value]) -> LoopBody:
         own = [slice_at(outer, x, 0, number) for x in inputs]
@@ -189,7 +189,7 @@ def scan_8(
     return tuple(build_loop(b, batch, None, (), entry)[1])
 
 
-def _same(b: Builder, left: DimLike, right: DimLike, message: str) -> None:
+def same_dim(b: Builder, left: DimLike, right: DimLike, message: str) -> None:
     """Two dims have to be equal: a refusal where both are known, else a fault of the run."""
     if left == right:
         return

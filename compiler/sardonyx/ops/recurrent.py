@@ -16,7 +16,7 @@ from sardonyx.core.builder import Builder
 from sardonyx.core.control_builder import LoopBody, build_loop
 from sardonyx.errors import CompileError
 from sardonyx.ir.graph import Value
-from sardonyx.ops.control_flow import reversed_along, slice_at
+from sardonyx.ops.control_flow import reversed_along, same_dim, slice_at
 from sardonyx.ops.registry import onnx_op
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import DimLike
@@ -67,8 +67,6 @@ def _activations(
 ) -> list[list[Activation]]:
     """Per direction the functions of its gates; alpha and beta are taken in order by those that use them."""
     chosen = list(names) if names else list(defaults) * directions
-    if names and set(names) == set(defaults):
-        chosen = chosen[: len(defaults) * directions]  # RNN's default lists both directions
     if len(chosen) != len(defaults) * directions:
         raise CompileError(f"{len(chosen)} activations; {len(defaults)} for each of {directions} directions are needed")
     alpha, beta = iter(alphas or ()), iter(betas or ())
@@ -190,6 +188,7 @@ class _Network:
     """What the three operators share: layout, directions, lengths, states."""
 
     b: Builder
+    gates: int
     x: Value
     weights: Value
     recurrence: Value
@@ -211,14 +210,36 @@ class _Network:
             raise CompileError(f"hidden_size {self.hidden_size} and the weights R {self.recurrence.type.describe()} differ")
         self.hidden = hidden
         wide = dtypes.f32 if self.dtype.bits == 16 else self.dtype
+        count, rows = len(self.backward), self.gates * hidden
+        if self.weights.type.shape[0] != count:
+            raise CompileError(f"the weights W {self.weights.type.describe()} are not for {count} directions")
+        self.weights = self.fitted("W", self.weights, (count, rows, self.x.type.shape[2]))
+        self.recurrence = self.fitted("R", self.recurrence, (count, rows, hidden))
+        if self.bias is not None:
+            self.bias = self.fitted("B", self.bias, (count, 2 * rows))
         self.x, self.weights, self.recurrence = (b.convert(v, wide) for v in (self.x, self.weights, self.recurrence))
         self.bias = None if self.bias is None else b.convert(self.bias, wide)
         if self.layout:
             self.x = b.transpose(self.x, (1, 0, 2))
         self.steps: DimLike = self.x.type.shape[0]
         self.batch: DimLike = self.x.type.shape[1]
-        if self.weights.type.shape[0] != len(self.backward):
-            raise CompileError(f"the weights W {self.weights.type.describe()} are not for {len(self.backward)} directions")
+        if self.lengths is not None:
+            self.lengths = b.convert(self.fitted("sequence_lens", self.lengths, (self.batch,)), dtypes.i64)
+        shape = (self.batch, count, hidden) if self.layout else (count, self.batch, hidden)
+        names = ("initial_h", "initial_c")
+        self.initial = [
+            None if state is None else self.fitted(name, state, shape)
+            for name, state in zip(names, self.initial, strict=False)
+        ]
+
+    def fitted(self, name: str, value: Value, shape: Sequence[DimLike]) -> Value:
+        """An input under the shape that it has to have; a refusal or a fault of the run where it has another."""
+        need = f"{name} {value.type.describe()} has to be [{', '.join(map(str, shape))}]"
+        if value.type.rank != len(shape):
+            raise CompileError(need)
+        for have, want in zip(value.type.shape, shape, strict=True):
+            same_dim(self.b, have, want, need)
+        return self.b.assume_shape(value, shape)
 
     def part(self, value: Value, number: int) -> Value:
         """The part of a tensor that belongs to one direction."""
@@ -251,7 +272,7 @@ class _Network:
         one = b.convert(given, wide)
         if self.layout:
             one = b.transpose(one, (1, 0, 2))
-        return b.assume_shape(self.part(one, number), (self.batch, self.hidden))
+        return self.part(one, number)
 
     def run(self, cells: Sequence[_Cell], inputs: Sequence[Value]) -> list[Value]:
         """Y and the final states, in the operator's layout and type."""
@@ -284,8 +305,7 @@ class _Network:
             y = following[0]
             if self.lengths is not None:
                 place_value = inner.dims([place], scalar=True)
-                lengths = inner.convert(self.lengths, dtypes.i64)
-                valid = inner.lt(*inner.broadcast(place_value, lengths))
+                valid = inner.lt(*inner.broadcast(place_value, self.lengths))
                 valid = inner.broadcast_to(inner.reshape(valid, (self.batch, 1)), y.type.shape)
                 following = [inner.select(valid, new, old) for new, old in zip(following, carried, strict=True)]
                 y = inner.select(valid, y, inner.full(0, y))
@@ -296,21 +316,6 @@ class _Network:
 
 def _transposed_recurrence(net: _Network, number: int) -> Value:
     return net.b.transpose(net.part(net.recurrence, number), (1, 0))
-
-
-def _common(
-    b: Builder,
-    x: Value,
-    w: Value,
-    r: Value,
-    bias: Value | None,
-    lengths: Value | None,
-    initial: Sequence[Value | None],
-    direction: str,
-    hidden_size: int | None,
-    layout: int,
-) -> _Network:
-    return _Network(b, x, w, r, bias, lengths, initial, direction, hidden_size, layout)
 
 
 @onnx_op("RNN", since=7)
@@ -331,7 +336,9 @@ def rnn(
     hidden_size: int | None = None,
     layout: int = 0,
 ) -> tuple[Value, ...]:
-    net = _common(b, x, w, r, bias, sequence_lens, [initial_h], direction, hidden_size, layout)
+    net = _Network(b, 1, x, w, r, bias, sequence_lens, [initial_h], direction, hidden_size, layout)
+    if activations == ("Tanh", "Tanh"):  # the schema's default, whatever the number of directions
+        activations = None
     functions = _activations(activations, activation_alpha, activation_beta, ("Tanh",), len(net.backward))
     count = range(len(net.backward))
     cells = [_RnnCell(net.hidden, functions[n], clip, _transposed_recurrence(net, n)) for n in count]
@@ -362,7 +369,7 @@ def gru(
     layout: int = 0,
     linear_before_reset: int = 0,
 ) -> tuple[Value, ...]:
-    net = _common(b, x, w, r, bias, sequence_lens, [initial_h], direction, hidden_size, layout)
+    net = _Network(b, 3, x, w, r, bias, sequence_lens, [initial_h], direction, hidden_size, layout)
     functions = _activations(activations, activation_alpha, activation_beta, ("Sigmoid", "Tanh"), len(net.backward))
     cells, inputs = [], []
     for n in range(len(net.backward)):
@@ -405,7 +412,9 @@ def lstm(
     input_forget: int = 0,
     layout: int = 0,
 ) -> tuple[Value, ...]:
-    net = _common(b, x, w, r, bias, sequence_lens, [initial_h, initial_c], direction, hidden_size, layout)
+    net = _Network(b, 4, x, w, r, bias, sequence_lens, [initial_h, initial_c], direction, hidden_size, layout)
+    if peepholes is not None:
+        peepholes = net.fitted("P", peepholes, (len(net.backward), 3 * net.hidden))
     names = ("Sigmoid", "Tanh", "Tanh")
     functions = _activations(activations, activation_alpha, activation_beta, names, len(net.backward))
     cells, inputs = [], []
