@@ -74,7 +74,7 @@ FEEDS: dict[str, Sequence[Callable[[], Feeds]]] = {
         }
     ],
     "slovorez": [lambda: {"input_layer": _tokens(1, 20, 30).astype(np.int32)}],
-    "trees": [lambda: {"X": _floats(1, 229)}, lambda: {"X": _floats(64, 229)}],
+    "trees": [lambda: {"X": _floats(1, 229).astype(float)}, lambda: {"X": _floats(64, 229).astype(float)}],
     "basic-pitch": [lambda: {"serving_default_input_2:0": _floats(1, 43844, 1)}],
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import Dim, DimLike, evaluate
 from sardonyx_runtime.errors import RuntimeFault
 from sardonyx_runtime.signature import Argument
@@ -63,6 +64,8 @@ def accept(value: Any, argument: Argument) -> Array:
     Values that are no arrays have no type of their own; they take that of the input if it holds each of
     them exactly.
     """
+    if argument.dtype is dtypes.string:
+        return _texts(value, argument)
     dtype = argument.dtype.numpy
     if isinstance(value, (np.ndarray, np.generic)):
         array = np.asarray(value)
@@ -75,6 +78,17 @@ def accept(value: Any, argument: Argument) -> Array:
         array = _from_python(value, argument)
     # (np.ascontiguousarray would give a scalar an axis.)
     return np.require(array.astype(dtype, copy=False), requirements=["C", "A"])
+
+
+def _texts(value: Any, argument: Argument) -> Array:
+    """An object array of strings, from one, from NumPy's text arrays, or from nested lists."""
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise RuntimeFault(f"the input {argument.name!r} is no array: {error}") from error
+    if array.dtype.kind not in "OUST" and array.size:
+        raise RuntimeFault(f"the input {argument.name!r} is {_kind(value)}, but the model takes {argument.describe()}")
+    return np.require(array.astype(object), requirements=["C"])
 
 
 def _from_python(value: Any, argument: Argument) -> Array:

@@ -36,7 +36,7 @@ FEEDS, RESULTS = 2, 3  # the words that every run sets
 _FRAME_WORDS = 17
 _CONTEXT_WORDS = 16  # before the chunks, see docs/abi.md
 _STATUS = 2
-_ENTROPY = 8
+_ENTROPY, _STRINGS = 8, 9
 
 free = ctypes.CDLL(None).free
 free.argtypes = [ctypes.c_void_p]
@@ -126,6 +126,11 @@ class Context:
         return code, number, value, second
 
     def __del__(self) -> None:
+        block = self._words[_STRINGS + 2]
+        while block:  # each names the one before it
+            before = ctypes.c_int64.from_address(block).value
+            free(block)
+            block = before
         for i in range(_CONTEXT_WORDS, len(self._words), 2):
             if self._words[i]:
                 free(self._words[i])

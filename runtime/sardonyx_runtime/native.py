@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from sardonyx_runtime import dtypes
 from sardonyx_runtime.errors import RuntimeFault
 from sardonyx_runtime.feeds import Array, Feeds, accept, arrange, bind
 from sardonyx_runtime.frame import FEEDS, RESULTS, Context, Plan
 from sardonyx_runtime.layout import LAYOUT
 from sardonyx_runtime.results import Out, fresh, given, release_late, take_late
 from sardonyx_runtime.signature import Argument, Signature
+from sardonyx_runtime.strings import decode, encode
 
 __all__ = ["NativeModel"]
 
@@ -53,8 +55,9 @@ class NativeModel:
         self._gate = _GATE(gate) if gate and LAYOUT is not None else None
         self._contexts: list[Context] = []
         self._plans: dict[tuple[tuple[int, ...], ...], Plan] = {}
-        self._dtypes = [a.dtype.numpy for a in signature.inputs]
-        self._output_dtypes = [a.dtype.numpy for a in signature.outputs]
+        self._dtypes = [a.memory for a in signature.inputs]
+        self._output_dtypes = [a.memory for a in signature.outputs]
+        self._texts = any(a.dtype is dtypes.string for a in (*signature.inputs, *signature.outputs))
         self._output_numbers = {a.name: i for i, a in enumerate(signature.outputs)}
         names = [a.name for a in signature.inputs]
         self._count = len(names)
@@ -125,6 +128,9 @@ class NativeModel:
         """A run from the beginning: everything is checked, the shapes' plan is looked up or made."""
         values = arrange(feeds, self.inputs)
         arrays = tuple([accept(v, a) for v, a in zip(values, self.inputs, strict=True)])
+        owners: list[Any] = []  # of the memory of strings
+        if self._texts:
+            arrays = tuple([self._native(a, v, owners) for a, v in zip(self.inputs, arrays, strict=True)])
         if outputs is not None:
             self._check_names(outputs)
         key = tuple([a.shape for a in arrays])
@@ -141,16 +147,29 @@ class NativeModel:
             context = self._contexts.pop()
         except IndexError:
             context = Context(self._address, self._weights, self._threads, self.signature, self._dtypes)
-        context.expect(plan, fast=self._gate is not None)
+        context.expect(plan, fast=self._gate is not None and not self._texts)
         code = self._call(context, arrays, results)
         if code:
             raise self._fault(context, results)
         finished = take_late(results, self.outputs, context)
+        if self._texts:  # their memory is that of the context or the inputs
+            finished = [
+                decode(x) if a.dtype is dtypes.string else x
+                for a, x in zip(self.outputs, finished, strict=True)
+            ]
         self._contexts.append(context)
         for target, source in copies:
             target[...] = source
             finished = [target if x is source else x for x in finished]
         return finished if outputs is None else self._choose(finished, outputs)
+
+    def _native(self, argument: Argument, array: Array, owners: list[Any]) -> Array:
+        """An input as native code reads it."""
+        if argument.dtype is not dtypes.string:
+            return array
+        addresses, owner = encode(array, argument.name)
+        owners.append(owner)
+        return addresses
 
     def _call(self, context: Context, arrays: tuple[Array, ...], results: list[Array | None]) -> int:
         if self._gate is not None:
@@ -222,6 +241,7 @@ _FAULTS = {
     3: "node {node}: a dim computed from the data is {value}",
     4: "there is no memory for {value} bytes",
     5: "the sizes overflow: a tensor would be larger than memory can be",
+    6: "there is no memory for a string of {value} bytes",
     16: "node {node}: integer division by zero",
     17: "node {node}: the index {value} is out of range",
     18: "node {node}: its external function returned {value}",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sardonyx_runtime import dtypes
 from sardonyx_runtime.errors import RuntimeFault
 from sardonyx_runtime.feeds import Array
 from sardonyx_runtime.frame import Context, Plan, free
@@ -21,7 +22,7 @@ Out = Mapping[str, Array] | Sequence[Array | None]
 def fresh(argument: Argument, shape: tuple[int, ...]) -> Array:
     """An array for an output."""
     try:
-        return np.empty(shape, argument.dtype.numpy)
+        return np.empty(shape, argument.memory)
     except MemoryError:
         size = math.prod(shape) * argument.dtype.itemsize
         raise RuntimeFault(
@@ -86,6 +87,8 @@ def _arranged(out: Out, outputs: Sequence[Argument]) -> list[Array | None]:
 
 
 def _check(array: Any, argument: Argument, shape: tuple[int, ...]) -> None:
+    if argument.dtype is dtypes.string:
+        raise RuntimeFault(f"the output {argument.name!r} is of strings; it takes no out array")
     want = f"a writeable, C-contiguous and aligned {argument.dtype.numpy} array of the shape {list(shape)}"
     if not isinstance(array, np.ndarray):
         have = f"of the type {type(array).__name__}"
@@ -133,7 +136,7 @@ def take_late(results: list[Array | None], outputs: Sequence[Argument], context:
             address = context.pointers[first + number]
             context.pointers[first + number] = 0
             size = math.prod(shape) * argument.dtype.itemsize
-            result = np.asarray(_Owner(address, size)).view(argument.dtype.numpy).reshape(shape)
+            result = np.asarray(_Owner(address, size)).view(argument.memory).reshape(shape)
         finished.append(result)
         position += rank
     return finished

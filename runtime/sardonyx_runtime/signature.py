@@ -28,6 +28,11 @@ class Argument:
     shape: tuple[DimLike, ...]
     default: np.ndarray[Any, Any] | None = field(default=None, compare=False)
 
+    @property
+    def memory(self) -> np.dtype[Any]:
+        """The NumPy type of the elements in native memory: strings are addresses there."""
+        return np.dtype(np.int64) if self.dtype is dtypes.string else self.dtype.numpy
+
     def describe(self) -> str:
         return f"{self.dtype.onnx_name}[{', '.join(map(str, self.shape))}]"
 

@@ -5,6 +5,8 @@ See docs/abi.md for what the symbols mean.
 
 from __future__ import annotations
 
+from sardonyx.codegen.support import STRINGS
+
 __all__ = ["EXPORTS", "artifact_text", "cpu_text"]
 
 EXPORTS = (
@@ -49,6 +51,18 @@ chunk:
   %after = add i64 %i, 1
   br label %next
 last:
+  %blocks.at = getelementptr i64, ptr %context, i64 {blocks}
+  %last.block = load ptr, ptr %blocks.at
+  br label %each
+each:
+  %block = phi ptr [ %last.block, %last ], [ %before, %release ]
+  %no.more = icmp eq ptr %block, null
+  br i1 %no.more, label %end, label %release
+release:
+  %before = load ptr, ptr %block
+  call void @free(ptr %block)
+  br label %each
+end:
   call void @free(ptr %context)
   br label %done
 done:
@@ -83,7 +97,7 @@ def artifact_text(triple: str, abi: int, info: bytes, weights: str, chunks: int,
         f"@sdx_model_abi = constant i32 {abi}, align 4\n"
         f'@sdx_model_info = constant [{len(info) + 1} x i8] c"{cells}\\00", align 8\n'
         f"@sdx_model_info_size = constant i64 {len(info)}, align 8\n"
-        + _CONTEXTS.format(words=first + 2 * chunks, chunks=chunks, first=first)
+        + _CONTEXTS.format(words=first + 2 * chunks, chunks=chunks, first=first, blocks=STRINGS + 2)
     )
 
 

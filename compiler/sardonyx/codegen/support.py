@@ -14,7 +14,10 @@ word  meaning
 6     number of arena chunks
 7     cost of this run's launches so far (private to the thread pool)
 8     what random numbers without a seed start from; changes with each run that makes any
-9-15  reserved
+9     strings: where the next one of this run may begin
+10    strings: the end of the block of memory it is in
+11    strings: the last of the blocks, each of which begins with the address of the one before
+12-15 reserved
 16+2i address of chunk i
 17+2i bytes of chunk i
 ====  ==================================================
@@ -24,12 +27,13 @@ from __future__ import annotations
 
 from sardonyx.codegen.gate import gate_text
 from sardonyx.codegen.pool import pool_text
+from sardonyx.codegen.strings import strings_text
 
-__all__ = ["CHUNKS", "ENTROPY", "EXPORTS", "STATUS", "THREADS", "WEIGHTS", "context_words", "support_text"]
+__all__ = ["CHUNKS", "ENTROPY", "EXPORTS", "STATUS", "STRINGS", "THREADS", "WEIGHTS", "context_words", "support_text"]
 
-EXPORTS = ("sdx_reserve", "sdx_grow", "sdx_allocate", "sdx_launch", "sdx_gate")  # what the other modules use
+EXPORTS = ("sdx_reserve", "sdx_grow", "sdx_allocate", "sdx_launch", "sdx_gate", "sdx_new_string", "sdx_forget_strings")  # what the other modules use
 
-WEIGHTS, THREADS, STATUS, ENTROPY, CHUNKS = 0, 1, 2, 8, 16
+WEIGHTS, THREADS, STATUS, ENTROPY, STRINGS, CHUNKS = 0, 1, 2, 8, 9, 16
 
 
 def context_words(chunks: int) -> int:
@@ -116,4 +120,4 @@ define i32 @sdx_allocate(ptr %slot, i64 %size) nounwind {
 
 def support_text(triple: str) -> str:
     """The LLVM text shared by all programs of a process."""
-    return _CONTEXT + pool_text(triple) + gate_text()
+    return _CONTEXT + strings_text() + pool_text(triple) + gate_text()

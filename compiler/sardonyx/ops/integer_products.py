@@ -5,13 +5,13 @@ unsigned and the right one signed, which is what the hosts' instructions take, a
 
     sum (x - p)(y - q) = sum x y  -  q sum x  -  p sum y  +  K p q
 
-A convolution works on the differences in float32 or float64, whichever holds all its sums exactly.
+A convolution is such a product with a row for each place; one of several groups works on the
+differences in float32 or float64, whichever holds all its sums exactly.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,14 +19,15 @@ import numpy as np
 from sardonyx.core.builder import Builder, constant_of
 from sardonyx.errors import CompileError
 from sardonyx.ir.graph import Value
+from sardonyx.ir.types import Shape
 from sardonyx.ops.broadcasting import to_shape_of
 from sardonyx.ops.cast import convert
-from sardonyx.ops.convolution import conv
+from sardonyx.ops.convolution import Window, channels_first, channels_last, make_window, with_channels, with_kernel
 from sardonyx.ops.matmul import matrix_product
 from sardonyx.ops.precision import integer_limits
 from sardonyx.ops.registry import onnx_op
 from sardonyx_runtime import dtypes
-from sardonyx_runtime.dims import Dim, DimLike, ceildiv
+from sardonyx_runtime.dims import DimLike, ceildiv, floordiv, product
 from sardonyx_runtime.dtypes import DType
 
 __all__ = ["product_of_bytes"]
@@ -59,13 +60,12 @@ def product_of_bytes(b: Builder, x: Value, y: Value, x_zero: Value | None, y_zer
 
     def subtract(a: Value, c: Value) -> None:
         nonlocal result
-        product = b.mul(*b.broadcast(a, c))
-        result = b.sub(result, to_shape_of(b, result, product))
+        result = b.sub(result, to_shape_of(b, result, b.mul(*b.broadcast(a, c))))
 
     if p is not None:
-        subtract(p, _sums(b, y, -2 if not right else -1, column=right))
+        subtract(p, b.reshape(_sums(b, y, -1), (1, 1)) if right else _sums(b, y, -2))
     if q is not None:
-        subtract(_sums(b, x, -1, column=False) if not left else _vector_sum(b, x), q)
+        subtract(b.reshape(_sums(b, x, -1), (1, 1)) if left else _sums(b, x, -1), q)
     if p is not None and q is not None:
         depth = b.convert(b.dims([x.type.shape[-1]], scalar=True), dtypes.i32)
         joint = b.mul(*b.broadcast(p, q))
@@ -145,19 +145,13 @@ def _unless_zero(zero: Value | None) -> Value | None:
     return None if known is not None and not known.any() else zero
 
 
-def _sums(b: Builder, x: Value, axis: int, *, column: bool) -> Value:
-    """Sums of bytes in int32, the axis kept; ``column``: of a vector on the right, as a matrix of one element."""
+def _sums(b: Builder, x: Value, axis: int) -> Value:
+    """Sums of bytes along an axis in int32, the axis kept."""
     axis %= x.type.rank
     known = constant_of(x)
     if known is not None:
-        total = b.constant(known.astype(np.int32).sum(axis, dtype=np.int32, keepdims=True), dtypes.i32)
-    else:
-        total = b.reduce("sum", b.convert(x, dtypes.i32), (axis,), keepdims=True)
-    return b.reshape(total, (1, 1)) if column else total
-
-
-def _vector_sum(b: Builder, x: Value) -> Value:
-    return b.reshape(_sums(b, x, -1, column=False), (1, 1))
+        return b.constant(known.astype(np.int32).sum(axis, dtype=np.int32, keepdims=True), dtypes.i32)
+    return b.reduce("sum", b.convert(x, dtypes.i32), (axis,), keepdims=True)
 
 
 def _per_row(b: Builder, x: Value, values: Value | None, what: str) -> Value | None:
@@ -217,9 +211,11 @@ def qlinear_matmul(
     return _requantised(b, total, factor, offset)
 
 
-def _difference(b: Builder, x: Value, zero: Value | None) -> Value:
-    wide = b.convert(x, dtypes.f32)
-    return wide if zero is None else b.sub(wide, to_shape_of(b, wide, b.convert(zero, dtypes.f32)))
+def _difference(b: Builder, x: Value, zero: Value | None, dtype: DType = dtypes.f32) -> Value:
+    wide = b.convert(x, dtype)
+    if zero is None or _unless_zero(zero) is None:
+        return wide
+    return b.sub(wide, to_shape_of(b, wide, b.convert(zero, dtype)))
 
 
 def _requantised(b: Builder, total: Value, factor: Value, zero: Value | None, target: DType | None = None) -> Value:
@@ -243,49 +239,8 @@ def _requantised(b: Builder, total: Value, factor: Value, zero: Value | None, ta
 def conv_integer(
     b: Builder, x: Value, w: Value, x_zero: Value | None = None, w_zero: Value | None = None, **attributes: Any
 ) -> Value:
-    return _convolution(b, x, w, x_zero, w_zero, attributes)
-
-
-def _convolution(
-    b: Builder, x: Value, w: Value, x_zero: Value | None, w_zero: Value | None, attributes: dict[str, Any]
-) -> Value:
-    """The exact int32 sums; pads count as the zero point."""
-    if x.type.rank < 3 or w.type.rank != x.type.rank:
-        raise CompileError(
-            f"a convolution takes x (n, c, spatial...) and weights of the same rank, "
-            f"not {x.type.describe()} and {w.type.describe()}"
-        )
-    taps = _taps(w.type.shape[1:], attributes.get("kernel_shape"))
-    dtype = dtypes.f32 if taps is not None and taps * _LARGEST_PRODUCT < 1 << 24 else dtypes.f64
-    with b.folding():
-        weights = _per_filter_difference(b, w, w_zero, dtype)
-    values = _per_filter_difference(b, x, x_zero, dtype, scalar=True)
-    sums = conv(b, values, weights, None, **attributes)
-    return b.convert(b.convert(sums, dtypes.i64) if dtype is dtypes.f64 else sums, dtypes.i32)
-
-
-def _taps(extents: Sequence[Any], kernel_shape: Sequence[int] | None) -> int | None:
-    """How many products go into one sum, if it is known."""
-    known = (extents[0], *(kernel_shape or extents[1:]))
-    return None if any(isinstance(d, Dim) for d in known) else math.prod(int(d) for d in known)
-
-
-def _per_filter_difference(b: Builder, w: Value, zero: Value | None, dtype: DType, *, scalar: bool = False) -> Value:
-    """w - zero in floats that hold it exactly; one zero point for all, or per index of the first axis."""
-    wide = b.convert(w, dtype)
-    if zero is None or _unless_zero(zero) is None:
-        return wide
-    if scalar and zero.type.size != 1:
-        raise CompileError(f"x_zero_point is {zero.type.describe()}; it has to be a scalar")
-    if zero.type.rank > 1:
-        raise CompileError(f"the zero point {zero.type.describe()} has to be a scalar or of rank 1")
-    return b.sub(wide, to_shape_of(b, wide, _per_filter(b, w, b.convert(zero, dtype))))
-
-
-def _per_filter(b: Builder, w: Value, values: Value) -> Value:
-    if values.type.size == 1:
-        return b.reshape(values, ())
-    return b.reshape(values, (*values.type.shape, *(1,) * (w.type.rank - 1)))
+    total, shape = _convolution(b, x, w, x_zero, w_zero, **attributes)
+    return channels_first(b, b.reshape(total, shape))
 
 
 @onnx_op("QLinearConv")
@@ -303,22 +258,159 @@ def qlinear_conv(
     **attributes: Any,
 ) -> Value:
     """saturate(round((convolution + bias) * (x_scale * w_scale / y_scale)) + y_zero_point)."""
-    total = _convolution(b, x, w, x_zero, w_zero, attributes)
-    rank = total.type.rank
-
-    def along_channels(values: Value) -> Value:
-        if values.type.size == 1:
-            return b.reshape(values, ())
-        if values.type.rank != 1:
-            raise CompileError(f"{values.type.describe()} has to be a scalar or one number for each of the filters")
-        return b.reshape(values, (*values.type.shape, *(1,) * (rank - 2)))
-
+    total, shape = _convolution(b, x, w, x_zero, w_zero, **attributes)
     if bias is not None:
-        total = b.add(total, to_shape_of(b, total, along_channels(bias)))
+        total = b.add(total, to_shape_of(b, total, _one_or_each(b, bias, "the bias")))
     x_scale, scale = (b.reshape(v, ()) for v in (x_scale, scale))
-    factor = b.mul(*b.broadcast(x_scale, along_channels(w_scale)))
+    factor = b.mul(*b.broadcast(x_scale, _one_or_each(b, w_scale, "w_scale")))
     factor = b.div(*b.broadcast(factor, scale))
-    return _requantised(b, b.convert(total, dtypes.f32), factor, b.reshape(zero, ()))
+    y = _requantised(b, b.convert(total, dtypes.f32), factor, b.reshape(zero, ()))
+    return channels_first(b, b.reshape(y, shape))
+
+
+def _one_or_each(b: Builder, values: Value, what: str) -> Value:
+    """A scalar, or a vector with one number for each of the filters."""
+    if values.type.size == 1:
+        return b.reshape(values, ())
+    if values.type.rank != 1:
+        raise CompileError(f"{what} {values.type.describe()} has to be a scalar or one number for each of the filters")
+    return values
+
+
+def _convolution(
+    b: Builder,
+    x: Value,
+    w: Value,
+    x_zero: Value | None,
+    w_zero: Value | None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: tuple[int, ...] | None = None,
+    group: int = 1,
+    kernel_shape: tuple[int, ...] | None = None,
+    pads: tuple[int, ...] | None = None,
+    strides: tuple[int, ...] | None = None,
+) -> tuple[Value, Shape]:
+    """The exact int32 sums (places, filters), and their shape (n, spatial..., filters); pads count as x_zero."""
+    if x.type.rank < 3 or w.type.rank != x.type.rank:
+        raise CompileError(
+            f"a convolution takes x (n, c, spatial...) and weights of the same rank, "
+            f"not {x.type.describe()} and {w.type.describe()}"
+        )
+    if x_zero is not None:
+        if x_zero.type.size != 1:
+            raise CompileError(f"x_zero_point is {x_zero.type.describe()}; it has to be a scalar")
+        x_zero = b.reshape(x_zero, ())
+    if w_zero is not None:
+        w_zero = _one_or_each(b, w_zero, "w_zero_point")
+    w = with_kernel(b, w, kernel_shape)
+    x, w = with_channels(b, x, w, 1, group)
+    kernel = tuple(int(k) for k in w.type.shape[2:])  # type: ignore[arg-type]
+    window = make_window(x.type.shape[2:], kernel, strides, dilations, pads, auto_pad)
+    if group == 1 and isinstance(w.type.shape[1], int):
+        return _by_words(b, x, w, x_zero, w_zero, window)
+    y = _by_floats(b, x, w, x_zero, w_zero, window, group)
+    return b.reshape(y, (product(y.type.shape[:-1]), y.type.shape[-1])), y.type.shape
+
+
+def _by_floats(
+    b: Builder, x: Value, w: Value, x_zero: Value | None, w_zero: Value | None, window: Window, group: int
+) -> Value:
+    """The convolution of the differences in floats that hold every sum exactly, channels last."""
+    depth = w.type.shape[1]
+    small = isinstance(depth, int) and depth * math.prod(window.kernel) * _LARGEST_PRODUCT < 1 << 24
+    dtype = dtypes.f32 if small else dtypes.f64
+    if w_zero is not None and w_zero.type.rank:
+        w_zero = b.reshape(w_zero, (*w_zero.type.shape, *(1,) * (w.type.rank - 1)))
+    with b.folding():
+        weights = _difference(b, w, w_zero, dtype)
+    sums = b.op(
+        "core.convolve",
+        channels_last(b, _difference(b, x, x_zero, dtype)),
+        weights,
+        strides=window.strides,
+        dilations=window.dilations,
+        pads=window.pads,
+        group=group,
+    )
+    return b.convert(sums if small else b.convert(sums, dtypes.i64), dtypes.i32)
+
+
+def _by_words(
+    b: Builder, x: Value, w: Value, x_zero: Value | None, w_zero: Value | None, window: Window
+) -> tuple[Value, Shape]:
+    """The convolution as a product: a row of bytes for each place, all taps of all channels."""
+    x, p = _as_unsigned(b, x, x_zero)
+    w, q = _as_signed(b, w, w_zero)
+    channels = w.type.shape[1]
+    assert isinstance(channels, int)
+    missing = -channels % 4
+    with b.folding():
+        zero = b.constant(0, dtypes.i8)
+        high = tuple(missing if i == 1 else 0 for i in range(w.type.rank))
+        weights = b.op("core.pad", w, zero, low=(0,) * w.type.rank, high=high) if missing else w
+        taps = b.transpose(weights, (*range(2, w.type.rank), 1, 0))
+        matrix = b.reshape(taps, (product(taps.type.shape[:-1]), taps.type.shape[-1]))
+    around = p if p is not None else b.constant(0, dtypes.i32)
+    rows, places = _rows_of_taps(b, channels_last(b, x), b.convert(around, dtypes.u8), missing, window)
+    total = _product(b, rows, matrix)
+    depth = b.constant(channels * math.prod(window.kernel), dtypes.i32)
+    if p is not None:
+        with b.folding():
+            sums = _sums(b, matrix, 0)
+            if q is not None:
+                q_sums = b.mul(*b.broadcast(depth, q))
+                sums = b.sub(sums, to_shape_of(b, sums, q_sums))
+            offset = b.mul(*b.broadcast(p, sums))
+        total = b.sub(total, to_shape_of(b, total, offset))
+    if q is not None:
+        product_ = b.mul(*b.broadcast(_sums(b, rows, 1), q))
+        total = b.sub(total, to_shape_of(b, total, product_))
+    return total, (*places, w.type.shape[0])
+
+
+def _rows_of_taps(
+    b: Builder, x: Value, around: Value, missing: int, window: Window
+) -> tuple[Value, tuple[DimLike, ...]]:
+    """x (n, spatial..., c) as (places, taps * c), and the places' shape; ``missing`` channels of zeros are added."""
+    rank = x.type.rank
+    spatial = rank - 2
+    if any(p != 0 for p in window.pads):
+        low, high = (0, *window.pads[:spatial], 0), (0, *window.pads[spatial:], 0)
+        x = b.op("core.pad", x, around, low=low, high=high)
+    if missing:
+        high = (*(0,) * (rank - 1), missing)
+        x = b.op("core.pad", x, b.constant(0, dtypes.u8), low=(0,) * rank, high=high)
+    n, *sizes, c = x.type.shape
+    counts = [
+        floordiv(d - (k - 1) * dl - 1, s) + 1
+        for d, k, s, dl in zip(sizes, window.kernel, window.strides, window.dilations, strict=True)
+    ]
+    for size in counts:
+        if isinstance(size, int) and size < 1:
+            raise CompileError(f"the kernel {list(window.kernel)} is larger than the padded input {x.type.describe()}")
+    last = spatial - 1
+    plain = all(k == 1 and s == 1 for k, s in zip(window.kernel, window.strides, strict=True))
+    if plain:
+        return b.reshape(x, (n * product(counts), c)), (n, *counts)
+    joined = window.dilations[last] == 1  # then taps of the last axis lie next to each other
+    if joined:
+        x = b.reshape(x, (n, *sizes[:-1], sizes[-1] * c))
+    for axis in range(spatial):
+        unit = c if joined and axis == last else 1
+        x = b.op(
+            "core.unfold",
+            x,
+            axis=1 + 2 * axis,
+            count=counts[axis],
+            size=window.kernel[axis] * unit,
+            step=window.strides[axis] * unit,
+            dilation=window.dilations[axis],
+        )
+    outer, taps = [1 + 2 * i for i in range(spatial)], [2 + 2 * i for i in range(spatial)]
+    behind = [] if joined else [1 + 2 * spatial]
+    x = b.transpose(x, (0, *outer, *taps, *behind))
+    return b.reshape(x, (n * product(counts), math.prod(window.kernel) * c)), (n, *counts)
 
 
 # -- quantisation whose parameters come from the data

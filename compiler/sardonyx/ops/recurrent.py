@@ -205,6 +205,9 @@ class _Network:
         if self.direction not in _BACKWARD:
             raise CompileError(f"the direction {self.direction!r} is none of {', '.join(_BACKWARD)}")
         self.backward = _BACKWARD[self.direction]
+        for name, value in (("X", self.x), ("W", self.weights), ("R", self.recurrence)):
+            if value.type.rank != 3:
+                raise CompileError(f"{name} {value.type.describe()} needs three axes")
         hidden = self.recurrence.type.shape[-1]
         if not isinstance(hidden, int) or (self.hidden_size is not None and self.hidden_size != hidden):
             raise CompileError(f"hidden_size {self.hidden_size} and the weights R {self.recurrence.type.describe()} differ")
@@ -213,7 +216,8 @@ class _Network:
         count, rows = len(self.backward), self.gates * hidden
         if self.weights.type.shape[0] != count:
             raise CompileError(f"the weights W {self.weights.type.describe()} are not for {count} directions")
-        self.weights = self.fitted("W", self.weights, (count, rows, self.x.type.shape[2]))
+        self.weights = self.fitted("W", self.weights, (count, rows, self.weights.type.shape[2]))
+        self.x = self.fitted("X", self.x, (*self.x.type.shape[:2], self.weights.type.shape[2]))
         self.recurrence = self.fitted("R", self.recurrence, (count, rows, hidden))
         if self.bias is not None:
             self.bias = self.fitted("B", self.bias, (count, 2 * rows))

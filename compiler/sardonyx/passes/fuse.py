@@ -28,6 +28,7 @@ _HEAVY = frozenset(
 VIEWS = frozenset({"core.reshape", "core.assume"})  # on their own they name the same memory anew
 _SMALL = 1024  # elements of a concatenation up to which one kernel chooses among the parts
 _FEW = 3  # parts of a larger one that a kernel may choose among
+_PLAIN = VIEWS | {"core.slice", "core.broadcast"}  # movement without conditions: cheap however often it is done
 _GATHERS = frozenset({"core.gather", "core.gather_elements", "core.gather_nd"})
 _OUTSIDE = frozenset({"core.require", "core.bind_dims", "core.return", "core.yield", "core.bind_result", "core.if", "core.loop", "core.constant", "core.entropy", "core.external_call"})
 
@@ -115,6 +116,8 @@ class _Fuser:
                     continue
                 if op.name in _GATHERS and operand is op.operands[0] and not has_trait(producer, Trait.MOVEMENT):
                     continue  # an element that is read often would be computed as often
+                if op.name == "core.unfold" and producer.name not in _PLAIN:
+                    continue
                 group.append(producer)
                 self.group_of[producer] = group
         order = {op: i for i, op in enumerate(self.function.body.ops)}
