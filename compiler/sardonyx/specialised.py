@@ -19,7 +19,7 @@ from sardonyx.frontend.importer import import_model
 from sardonyx.frontend.load import ModelSource, load_model
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Function, Module, Op
-from sardonyx.ir.types import OptionalType, SequenceType, TensorType
+from sardonyx.ir.types import OptionalType, SequenceType, TensorType, Type, describe
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import plain_symbol, substitute
 from sardonyx_runtime.errors import RuntimeFault
@@ -94,7 +94,7 @@ class SpecialisedModel:
         """Run the variant for these feeds; compile it first if there is none (CompileError)."""
         values = self._arranged(feeds)
         structures = {
-            name: _structure(name, values[name])
+            name: _structure(values[name], kind, (name, kind))
             for name, kind in self._types.items()
             if isinstance(kind, (SequenceType, OptionalType))
         }
@@ -188,16 +188,41 @@ def _fix(function: Function, values: Mapping[str, np.ndarray[Any, Any]]) -> None
         argument.index = number
 
 
-def _structure(name: str, value: Any) -> tuple[Any, ...]:
-    if value is None:
-        return ("optional", None)
-    if isinstance(value, (list, tuple)):
-        return ("sequence", tuple(_structure(name, v) for v in value))
+def _structure(value: Any, kind: Type, argument: tuple[str, Type]) -> tuple[Any, ...]:
+    """The structure of what is fed to an argument (its name and type), which has to be of this type."""
+    if isinstance(kind, OptionalType):
+        return ("optional", None) if value is None else _structure(value, kind.element, argument)
+    if isinstance(kind, SequenceType):
+        if not isinstance(value, (list, tuple)):
+            raise _misfit(value, argument)
+        return ("sequence", tuple(_structure(v, kind.element, argument) for v in value))
+    if value is None or isinstance(value, (list, tuple)):
+        raise _misfit(value, argument)
     array = np.asarray(value)
     try:
-        return ("tensor", dtypes.by_numpy(array.dtype), array.shape)
+        dtype = dtypes.by_numpy(array.dtype)
     except KeyError:
-        raise RuntimeFault(f"the input {name!r} holds {array.dtype}, which no ONNX type is") from None
+        raise _misfit(value, argument) from None
+    wanted = getattr(kind, "dtype", None)
+    shape = kind.shape if isinstance(kind, TensorType) else array.shape
+    fits = len(shape) == array.ndim and all(
+        d == size or not isinstance(d, int) for d, size in zip(shape, array.shape, strict=True)
+    )
+    if wanted not in (None, dtype) or not fits:
+        raise _misfit(value, argument)
+    return ("tensor", dtype, array.shape)
+
+
+def _misfit(value: Any, argument: tuple[str, Type]) -> RuntimeFault:
+    name, kind = argument
+    if value is None:
+        have = "nothing"
+    elif isinstance(value, (list, tuple)):
+        have = f"a sequence of {len(value)}"
+    else:
+        array = np.asarray(value)
+        have = f"{array.dtype}[{', '.join(map(str, array.shape))}]"
+    return RuntimeFault(f"the input {name!r} has to be {describe(kind)}; {have} does not fit")
 
 
 def _leaves(value: Any) -> list[Any]:

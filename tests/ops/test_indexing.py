@@ -17,10 +17,33 @@ from ..helpers import Array, check, each_engine, make_model, numpy_type, prepare
 from ..node_tests import node_tests, run_node_test
 
 CASES = read_cases(Path(__file__).with_name("indexing_cases.txt"))
-NODE_TESTS = node_tests(["Gather", "GatherElements", "GatherND", "MaxUnpool", "Scatter", "ScatterElements", "ScatterND", "TensorScatter"])
+NODE_TESTS = node_tests(
+    [
+        "Gather",
+        "GatherElements",
+        "GatherND",
+        "MaxUnpool",
+        "Scatter",
+        "ScatterElements",
+        "ScatterND",
+        "TensorScatter",
+    ]
+)
 DEPRECATED = {"test_scatter_with_axis", "test_scatter_without_axis"}
 COMBINE = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
-TYPES = ["float16", "bfloat16", "float32", "float64", "bool", "int8", "uint8", "int32", "int64", "uint64", "complex64"]
+TYPES = [
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "bool",
+    "int8",
+    "uint8",
+    "int32",
+    "int64",
+    "uint64",
+    "complex64",
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
@@ -63,7 +86,7 @@ def places(data: st.DataObject, shape: tuple[int, ...], extent: int) -> Array:
 
 @pytest.mark.parametrize("reduction", ["none", *COMBINE])
 @given(data=st.data())
-@settings(max_examples=10)
+@settings(max_examples=10, deadline=None)
 @each_engine
 def test_scatter_elements_against_numpy(engine: str, reduction: str, data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 40), min_size=1, max_size=3)))
@@ -73,7 +96,9 @@ def test_scatter_elements_against_numpy(engine: str, reduction: str, data: st.Da
     x, u = some(shape), some(within, seed=1)
     feeds = {"x": x, "i": places(data, within, shape[axis]), "u": u}
     names = {k: [f"{k}{a}" for a in range(len(shape))] for k in feeds} if data.draw(st.booleans()) else None
-    model = make_model(f'y = ScatterElements <axis = {axis}, reduction = "{reduction}"> (x, i, u)', feeds, dims=names)
+    model = make_model(
+        f'y = ScatterElements <axis = {axis}, reduction = "{reduction}"> (x, i, u)', feeds, dims=names
+    )
     (y,) = run_model(model, feeds, engine)
     want = x.copy()
     for place in np.ndindex(*within):
@@ -84,7 +109,7 @@ def test_scatter_elements_against_numpy(engine: str, reduction: str, data: st.Da
 
 @pytest.mark.parametrize("reduction", ["none", *COMBINE])
 @given(data=st.data())
-@settings(max_examples=10)
+@settings(max_examples=10, deadline=None)
 @each_engine
 def test_gather_nd_and_scatter_nd_against_numpy(engine: str, reduction: str, data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=3)))
@@ -103,7 +128,13 @@ def test_gather_nd_and_scatter_nd_against_numpy(engine: str, reduction: str, dat
     check(y, want)
 
 
-@pytest.mark.parametrize("node", ["ScatterElements <axis = 1, reduction = \"add\"> (x, i, u)", "ScatterElements <reduction = \"add\"> (x, i, u)"])
+@pytest.mark.parametrize(
+    "node",
+    [
+        'ScatterElements <axis = 1, reduction = "add"> (x, i, u)',
+        'ScatterElements <reduction = "add"> (x, i, u)',
+    ],
+)
 def test_threads_do_not_race(node: str) -> None:
     x, u = some((300, 400)), some((300, 400), seed=1)
     i = np.random.default_rng(2).integers(0, 300, (300, 400))
@@ -115,7 +146,10 @@ def test_threads_do_not_race(node: str) -> None:
 @each_engine
 def test_faults_in_any_lane_and_any_row_name_the_node(engine: str) -> None:
     x = some((7, 33))
-    run = prepare(make_model("[there] y = GatherElements <axis = 1> (x, i)", {"x": x, "i": np.zeros((7, 33), int)}), engine)
+    run = prepare(
+        make_model("[there] y = GatherElements <axis = 1> (x, i)", {"x": x, "i": np.zeros((7, 33), int)}),
+        engine,
+    )
     for row, column in ((0, 0), (3, 32), (6, 15)):
         i = np.zeros((7, 33), np.int64)
         i[row, column] = 33

@@ -19,7 +19,11 @@ OPERATORS = (
     "CenterCropPad Concat DepthToSpace Expand EyeLike OneHot Pad Range ReverseSequence Size Slice SpaceToDepth Split Tile Trilu"
 ).split()
 NODE_TESTS = node_tests(OPERATORS)
-STRINGS = {name for name, case in NODE_TESTS.items() if any(i.type.tensor_type.elem_type == 8 for i in case.model.graph.input)}
+STRINGS = {
+    name
+    for name, case in NODE_TESTS.items()
+    if any(i.type.tensor_type.elem_type == 8 for i in case.model.graph.input)
+}
 TYPES = [
     "float16", "bfloat16", "float32", "float64", "bool", "int8", "uint8", "int16", "uint16", "int32",
     "uint32", "int64", "uint64", "complex64", "complex128",
@@ -46,7 +50,12 @@ def some(shape: tuple[int, ...], dtype: str = "float32", seed: int = 0) -> Array
 @each_engine
 def test_every_type(dtype: str, engine: str) -> None:
     x = some((3, 5), dtype)
-    nodes = ["a = Pad (x, p)", "b = Tile (x, r)", "c, d = Split <axis = 1> (x, s)", "e = Concat <axis = 1> (d, c)"]
+    nodes = [
+        "a = Pad (x, p)",
+        "b = Tile (x, r)",
+        "c, d = Split <axis = 1> (x, s)",
+        "e = Concat <axis = 1> (d, c)",
+    ]
     constants = {"p": np.array([1, 0, 0, 2]), "r": np.array([2, 1]), "s": np.array([2, 3])}
     model = make_model(nodes, {"x": x}, constants=constants, outputs=["a", "b", "c", "e"])
     a, b, c, e = run_model(model, {"x": x}, engine)
@@ -59,7 +68,7 @@ def test_every_type(dtype: str, engine: str) -> None:
 @pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
 @pytest.mark.parametrize("symbolic", [False, True], ids=["static", "symbolic"])
 @given(data=st.data())
-@settings(max_examples=12)
+@settings(max_examples=12, deadline=None)
 @each_engine
 def test_pad_against_numpy(engine: str, mode: str, symbolic: bool, data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(2, 40), min_size=1, max_size=3)))
@@ -68,13 +77,15 @@ def test_pad_against_numpy(engine: str, mode: str, symbolic: bool, data: st.Data
     p = np.array([low for low, _ in pads] + [high for _, high in pads], np.int64)
     feeds = {"x": x, "p": p} if symbolic else {"x": x}
     dims = {"x": [f"d{i}" for i in range(len(shape))]} if symbolic else None
-    model = make_model(f'y = Pad <mode = "{mode}"> (x, p)', feeds, constants={} if symbolic else {"p": p}, dims=dims)
+    model = make_model(
+        f'y = Pad <mode = "{mode}"> (x, p)', feeds, constants={} if symbolic else {"p": p}, dims=dims
+    )
     (y,) = run_model(model, feeds, engine)
     check(y, np.pad(x, pads, mode=mode))  # type: ignore[call-overload]
 
 
 @given(data=st.data())
-@settings(max_examples=15)
+@settings(max_examples=15, deadline=None)
 @each_engine
 def test_concat_of_computed_parts_against_numpy(engine: str, data: st.DataObject) -> None:
     rank = data.draw(st.integers(1, 3))
@@ -112,7 +123,13 @@ def test_a_part_used_twice_and_a_concatenation_of_concatenations(engine: str) ->
 
 @pytest.mark.parametrize(
     ("start", "limit", "delta", "dtype"),
-    [(0, 7, 2, "int16"), (3, -9, -2, "int64"), (1, 2, 0.3, "float32"), (1, 2, 0.25, "float64"), (5, 5, 1, "int32")],
+    [
+        (0, 7, 2, "int16"),
+        (3, -9, -2, "int64"),
+        (1, 2, 0.3, "float32"),
+        (1, 2, 0.25, "float64"),
+        (5, 5, 1, "int32"),
+    ],
 )
 @each_engine
 def test_range_at_run_time(start: Any, limit: Any, delta: Any, dtype: str, engine: str) -> None:
@@ -125,8 +142,14 @@ def test_range_at_run_time(start: Any, limit: Any, delta: Any, dtype: str, engin
 @each_engine
 def test_one_compilation_serves_every_size(engine: str) -> None:
     x = some((2, 3))
-    nodes = ["a, b = Split <num_outputs = 2, axis = 1> (x)", "y = Concat <axis = 1> (b, a)", "t = Tile (y, r)"]
-    run = prepare(make_model(nodes, {"x": x}, dims={"x": ["n", "m"]}, constants={"r": np.array([2, 2])}), engine)
+    nodes = [
+        "a, b = Split <num_outputs = 2, axis = 1> (x)",
+        "y = Concat <axis = 1> (b, a)",
+        "t = Tile (y, r)",
+    ]
+    run = prepare(
+        make_model(nodes, {"x": x}, dims={"x": ["n", "m"]}, constants={"r": np.array([2, 2])}), engine
+    )
     for shape in ((2, 3), (1, 1), (40, 33), (3, 64), (0, 4)):
         x = some(shape)
         half = -(-shape[1] // 2)

@@ -16,7 +16,20 @@ from ..node_tests import node_tests, run_node_test
 
 CASES = read_cases(Path(__file__).with_name("order_cases.txt"))
 NODE_TESTS = node_tests(["Compress", "CumProd", "CumSum", "NonMaxSuppression", "NonZero", "TopK", "Unique"])
-ORDERED = ["float16", "bfloat16", "float32", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+ORDERED = [
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
@@ -40,7 +53,7 @@ def values(data: st.DataObject, shape: tuple[int, ...], dtype: str, *, ties: boo
 
 @pytest.mark.parametrize("dtype", ORDERED)
 @given(data=st.data())
-@settings(max_examples=6)
+@settings(max_examples=6, deadline=None)
 @each_engine
 def test_top_k_against_a_stable_sort(engine: str, dtype: str, data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 70), min_size=1, max_size=2)))
@@ -49,7 +62,9 @@ def test_top_k_against_a_stable_sort(engine: str, dtype: str, data: st.DataObjec
     x = values(data, shape, dtype, ties=data.draw(st.booleans()))
     feeds = {"x": x, "k": np.array([k])}
     names = {"x": [f"d{i}" for i in range(len(shape))]} if data.draw(st.booleans()) else None
-    model = make_model(f"v, i = TopK <axis = {axis}, largest = {int(largest)}> (x, k)", feeds, opset=24, dims=names)
+    model = make_model(
+        f"v, i = TopK <axis = {axis}, largest = {int(largest)}> (x, k)", feeds, opset=24, dims=names
+    )
     v, i = run_model(model, feeds, engine)
     key = x.astype(np.longdouble) * (-1 if largest else 1)
     want = np.take(np.argsort(key, axis, kind="stable"), np.arange(k), axis)
@@ -58,7 +73,7 @@ def test_top_k_against_a_stable_sort(engine: str, dtype: str, data: st.DataObjec
 
 
 @given(data=st.data())
-@settings(max_examples=15)
+@settings(max_examples=15, deadline=None)
 @each_engine
 def test_non_zero_and_compress_against_numpy(engine: str, data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(0, 40), min_size=1, max_size=3)))
@@ -74,7 +89,7 @@ def test_non_zero_and_compress_against_numpy(engine: str, data: st.DataObject) -
 
 @pytest.mark.parametrize("axis", [None, 0, 1])
 @given(data=st.data())
-@settings(max_examples=10)
+@settings(max_examples=10, deadline=None)
 @each_engine
 def test_unique_against_numpy(engine: str, axis: int | None, data: st.DataObject) -> None:
     shape = (data.draw(st.integers(1, 30)), data.draw(st.integers(1, 6)))
@@ -112,7 +127,9 @@ def plain_suppression(boxes: Array, scores: Array, most: int, limit: float, leas
     return rows
 
 
-@pytest.mark.parametrize(("most", "limit", "least"), [(100, 0.3, 0.2), (3, 0.5, 0.0), (7, 0.0, 0.9), (10, 0.3, 2.0)])
+@pytest.mark.parametrize(
+    ("most", "limit", "least"), [(100, 0.3, 0.2), (3, 0.5, 0.0), (7, 0.0, 0.9), (10, 0.3, 2.0)]
+)
 @each_engine
 def test_suppression_against_a_plain_loop(engine: str, most: int, limit: float, least: float) -> None:
     rng = np.random.default_rng(5)
@@ -122,15 +139,26 @@ def test_suppression_against_a_plain_loop(engine: str, most: int, limit: float, 
     feeds = {"b": boxes, "s": scores, "m": np.array([most])}
     constants = {"o": np.array([limit], np.float32), "t": np.array([least], np.float32)}
     dims = {"b": ["n", "k", 4], "s": ["n", "l", "k"]}
-    run = prepare(make_model("y = NonMaxSuppression (b, s, m, o, t)", feeds, constants=constants, dims=dims), engine)
+    run = prepare(
+        make_model("y = NonMaxSuppression (b, s, m, o, t)", feeds, constants=constants, dims=dims), engine
+    )
     (y,) = run(feeds)
-    check(y, np.array(plain_suppression(boxes, scores, most, np.float32(limit), np.float32(least)), np.int64).reshape(-1, 3))
+    check(
+        y,
+        np.array(
+            plain_suppression(boxes, scores, most, np.float32(limit), np.float32(least)), np.int64
+        ).reshape(-1, 3),
+    )
     center = np.concatenate([(boxes[..., :2] + boxes[..., 2:]) / 2, boxes[..., 2:] - boxes[..., :2]], 2)
-    model = make_model("y = NonMaxSuppression <center_point_box = 1> (b, s, m, o, t)", feeds, constants=constants)
+    model = make_model(
+        "y = NonMaxSuppression <center_point_box = 1> (b, s, m, o, t)", feeds, constants=constants
+    )
     check(run_model(model, {**feeds, "b": center}, engine)[0], y)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize(
+    "dtype", ["float16", "bfloat16", "float32", "float64", "int32", "uint32", "int64", "uint64"]
+)
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @each_engine
 def test_running_sums(dtype: str, axis: int, engine: str) -> None:
@@ -153,7 +181,9 @@ def test_sizes_that_are_data_in_a_larger_graph(engine: str) -> None:
         "h = Greater (s, u)", "w = Compress (s, h)", "e = Concat <axis = 0> (s, w)", "y = CumSum (e, a)",
     ]  # fmt: skip
     constants = {"t": np.array(0.3, np.float32), "u": np.array(0.65, np.float32), "a": np.array(0)}
-    run = prepare(make_model(nodes, {"x": x}, constants=constants, dims={"x": ["n", "m"]}, outputs=["y", "z"]), engine)
+    run = prepare(
+        make_model(nodes, {"x": x}, constants=constants, dims={"x": ["n", "m"]}, outputs=["y", "z"]), engine
+    )
     for part in (x, x[:7], x[:0], -np.abs(x)):
         y, z = run({"x": part})
         chosen = 1 / (1 + np.exp(-part[part > np.float32(0.3)]))

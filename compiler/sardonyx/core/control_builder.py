@@ -51,7 +51,11 @@ def build_loop(
     while True:
         block = Block(types, [v.name for v in initial])
         inner = b.child(block)
-        made = body(inner, index, block.arguments)
+        try:
+            made = body(inner, index, block.arguments)
+        except CompileError:
+            discard(block)
+            raise
         widened = _widen(b, initial, types, made.carried, changing)
         if widened is None:
             break

@@ -160,7 +160,9 @@ def _corners(boxes: Array, center: bool) -> tuple[Array, Array, Array, Array]:
     return np.minimum(a, d), np.minimum(c, e), np.maximum(a, d), np.maximum(c, e)
 
 
-def _nms(attributes: Mapping[str, Any], boxes: Array, scores: Array, iou: Array, least: Array) -> tuple[Array, Array]:
+def _nms(
+    attributes: Mapping[str, Any], boxes: Array, scores: Array, iou: Array, least: Array
+) -> tuple[Array, Array]:
     most, lead = attributes["most"], scores.shape[:2]
     found, counts = np.zeros((*lead, most), np.int64), np.zeros(lead, np.int64)
     for image, label in np.ndindex(*lead):

@@ -53,7 +53,7 @@ def import_model(model: ModelSource, *, base_dir: str | os.PathLike[str] | None 
         functions=_functions(proto),
     )
     module = Module()
-    main = module.add(_main(proto.graph, context))
+    main = module.add(_main(proto.graph, context, listed_initializers=0 < proto.ir_version < 4))
     main.attributes.update(
         ir_version=proto.ir_version,
         opsets={schemas.domain_name(d): v for d, v in context.opsets.items()},
@@ -64,10 +64,14 @@ def import_model(model: ModelSource, *, base_dir: str | os.PathLike[str] | None 
     return module
 
 
-def _main(graph: onnx.GraphProto, context: Context) -> Function:
+def _main(graph: onnx.GraphProto, context: Context, *, listed_initializers: bool) -> Function:
     symbols = Symbols([*graph.input, *graph.output, *graph.value_info])
     builder = GraphBuilder(context, "main")
+    # Before version 4 of the format every initialiser had to be listed as an input; it is a constant all the same.
+    constants = {t.name for t in graph.initializer} if listed_initializers else set()
     for value in graph.input:
+        if value.name in constants:
+            continue
         kind = type_from_proto(value.type, value.name, symbols)
         if kind == UNKNOWN_TYPE:
             raise CompileError(f"the input {value.name!r} of the model has no element type")
@@ -80,7 +84,7 @@ def _main(graph: onnx.GraphProto, context: Context) -> Function:
             raise CompileError(f"the output {name!r} of the model is there twice")
     builder.add_terminator("core.return", outputs)
     attributes: dict[str, Any] = {
-        "inputs": tuple(v.name for v in graph.input),
+        "inputs": tuple(v.name for v in graph.input if v.name not in constants),
         "outputs": outputs,
         "defaults": defaults,
         "declared_outputs": _declared(graph.output, symbols),

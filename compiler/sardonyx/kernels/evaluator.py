@@ -11,6 +11,7 @@ it is stored, so that moved NaNs keep every bit.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -276,6 +277,8 @@ class Evaluator:
         value = dense.array.reshape(())[()]
         if dense.dtype.is_float:
             return self.b.const(float(value), compute_type(dense.dtype))
+        if dense.dtype.kind == "complex":  # moved as its bits, never computed with
+            return self.b.const(int.from_bytes(value.tobytes(), sys.byteorder), dense.dtype)
         return self.b.const(int(value), dense.dtype)
 
     def dims(self, op: Op, place: Place) -> Value:
@@ -382,14 +385,16 @@ def _reshape(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
         linear = uniform(0)
         for axis in want:
             if target[axis] != 1:
-                linear = lane_index.multiply(b, linear, e.kernel.dim(target[axis]), lanes)
+                factor = e.kernel.dim(target[axis])
+                linear = lane_index.multiply(b, linear, factor, lanes, lane_index.known_multiple(target[axis]))
                 linear = lane_index.add(b, linear, place[axis], lanes)
         axes = [a for a in have if source[a] != 1]
         for position, axis in reversed(list(enumerate(axes))):
             if position == 0:
                 inner[axis] = linear
             else:
-                linear, inner[axis] = lane_index.divide(b, linear, e.kernel.dim(source[axis]), lanes)
+                divisor, known = e.kernel.dim(source[axis]), lane_index.known_multiple(source[axis])
+                linear, inner[axis] = lane_index.divide(b, linear, divisor, lanes, known)
     return e._get(x, tuple(inner), raw=raw)
 
 

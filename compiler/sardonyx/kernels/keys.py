@@ -101,5 +101,7 @@ class Entries:
         less = b.compare("lt", x[0], y[0])
         if len(x) == 1:
             return less
-        tie = b.scalar_op("and", b.compare("eq", x[0], y[0]), b.compare("lt", x[1], y[1]), dtype=dtypes.boolean)
+        tie = b.scalar_op(
+            "and", b.compare("eq", x[0], y[0]), b.compare("lt", x[1], y[1]), dtype=dtypes.boolean
+        )
         return b.scalar_op("or", less, tie, dtype=dtypes.boolean)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from sardonyx.ir.graph import Value
 from sardonyx.loop.builder import Index, LoopBuilder
 from sardonyx_runtime import dtypes
+from sardonyx_runtime.dims import DimLike
 
-__all__ = ["LaneIndex", "add", "all_within", "around", "as_vector", "compare", "divide", "multiply", "uniform"]
+__all__ = ["LaneIndex", "add", "all_within", "around", "as_vector", "compare", "divide", "known_multiple", "multiply", "uniform"]
 
 
 @dataclass(frozen=True)
@@ -76,29 +77,41 @@ def _multiple(x: LaneIndex) -> int:
     return x.multiple
 
 
-def multiply(b: LoopBuilder, x: LaneIndex, factor: Index, lanes: int) -> LaneIndex:
-    """x times a factor; a factor known only at run time makes lanes that differ a vector."""
+def known_multiple(dim: DimLike) -> int:
+    """A power of two that divides the dim whatever its symbols are."""
+    if isinstance(dim, int):
+        return dim & -dim if dim else 1 << 20
+    return min(c & -c for _, c in dim.terms)
+
+
+def multiply(b: LoopBuilder, x: LaneIndex, factor: Index, lanes: int, known: int = 1) -> LaneIndex:
+    """x times a factor (a multiple of ``known``); one known only at run time makes lanes that differ a vector."""
     if isinstance(factor, int) and factor == 1:
         return x
     if x.places is None and (x.step == 0 or isinstance(factor, int)):
         step = x.step * factor if isinstance(factor, int) else 0
-        known = factor & -factor if isinstance(factor, int) and factor else 1
+        known = factor & -factor if isinstance(factor, int) and factor else known
         return LaneIndex(b.imul(x.base, factor), step, multiple=_multiple(x) * known)
     return _vector_op(b, "mul", x, factor, lanes)
 
 
-def divide(b: LoopBuilder, x: LaneIndex, divisor: Index, lanes: int) -> tuple[LaneIndex, LaneIndex]:
-    """Quotient and remainder.  Lanes stay consecutive where no vector can cross a multiple of the divisor."""
+def divide(
+    b: LoopBuilder, x: LaneIndex, divisor: Index, lanes: int, known: int = 1
+) -> tuple[LaneIndex, LaneIndex]:
+    """Quotient and remainder.  Lanes stay consecutive where no vector can cross a multiple of the divisor.
+
+    The divisor is a multiple of ``known``, for those that are known only at run time.
+    """
     if isinstance(divisor, int) and divisor == 1:
         return x, uniform(0)
     if x.is_uniform:
         return LaneIndex(b.idiv(x.base, divisor)), LaneIndex(b.imod(x.base, divisor))
-    if x.places is None and x.step == 1 and isinstance(divisor, int):
-        aligned = _multiple(x) % lanes == 0 and divisor % lanes == 0
-        if aligned:
+    if x.places is None and x.step == 1:
+        known = divisor if isinstance(divisor, int) else known
+        if _multiple(x) % lanes == 0 and known % lanes == 0:
             rest = LaneIndex(b.imod(x.base, divisor), 1, multiple=lanes)
             return LaneIndex(b.idiv(x.base, divisor)), rest
-        if lanes % divisor == 0 and _multiple(x) % divisor == 0:
+        if isinstance(divisor, int) and lanes % divisor == 0 and _multiple(x) % divisor == 0:
             quotient = _vector_op(b, "div", x, divisor, lanes)
             run = b.idiv(x.base, divisor)
             repeated = LaneIndex(0, places=quotient.places, run=run, repeat=divisor)

@@ -14,7 +14,7 @@ from sardonyx.ir.graph import Block, Location, Op, Value
 from sardonyx.ir.types import Shape, TensorType
 from sardonyx.kernels.evaluator import Evaluator, Source
 from sardonyx.kernels.kernel import Kernel, KernelBuilder
-from sardonyx.kernels.lane_index import LaneIndex, uniform
+from sardonyx.kernels.lane_index import LaneIndex, known_multiple, uniform
 from sardonyx.kernels.regions import region_of
 from sardonyx.kernels.slots import Slot, strides_in
 from sardonyx.kernels.target import Target
@@ -86,13 +86,6 @@ def _unroll(region: Block) -> int:
 HEAVY = frozenset(
     "exp expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf sigmoid softplus pow mod rem gather".split()
 )
-
-
-def known_multiple(dim: DimLike) -> int:
-    """A power of two that divides the dim whatever its symbols are."""
-    if isinstance(dim, int):
-        return dim & -dim if dim else 1 << 20
-    return min(c & -c for _, c in dim.terms)
 
 
 def map_kernel(

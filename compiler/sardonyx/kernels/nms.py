@@ -32,7 +32,9 @@ def nms_kernel(region: Block, operands: Sequence[Value], results: Sequence[Value
 
 
 class _Nms:
-    def __init__(self, region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> None:
+    def __init__(
+        self, region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target
+    ) -> None:
         op = only_op(region, "core.nms")
         self.boxes, self.scores, self.iou, self.least = op.operands
         self.images, self.labels, self.count = self.scores.type.shape
@@ -42,7 +44,9 @@ class _Nms:
         self.b = kernel.b
         sources = make_sources(kernel, region, operands)
         yielded = dict(zip(region.terminator.operands, results, strict=True))
-        self.chosen, self.counts = (kernel.buffer(yielded[r], name="out") if r in yielded else None for r in op.results)
+        self.chosen, self.counts = (
+            kernel.buffer(yielded[r], name="out") if r in yielded else None for r in op.results
+        )
         self.pairs = self.images * self.labels
         self.units = minimum(self.pairs, _UNITS)
         self.entries = Entries.make(kernel, dtypes.f32, self.units * self.count)

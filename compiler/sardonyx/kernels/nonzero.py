@@ -23,7 +23,9 @@ from sardonyx_runtime.dims import product
 __all__ = ["nonzero_kernel"]
 
 
-def nonzero_kernel(region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> Kernel:
+def nonzero_kernel(
+    region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target
+) -> Kernel:
     """The kernel of a group with one ``core.nonzero``; one thread does it."""
     op = only_op(region, "core.nonzero")
     (x,) = op.operands

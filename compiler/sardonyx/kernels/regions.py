@@ -30,7 +30,9 @@ def region_of(region: Block, operands: Sequence[Value], value: Value) -> tuple[B
     for op in region.ops[:-1]:
         if any(r in needed for r in op.results):
             types = [r.type for r in op.results]
-            copy = Op(op.name, [copies[o] for o in op.operands], types, dict(op.attributes), location=op.location)
+            copy = Op(
+                op.name, [copies[o] for o in op.operands], types, dict(op.attributes), location=op.location
+            )
             part.append(copy)
             copies.update(zip(op.results, copy.results, strict=True))
     part.append(Op("core.yield", [copies[value]]))

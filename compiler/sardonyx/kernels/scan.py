@@ -31,7 +31,9 @@ def scan_kernel(region: Block, operands: Sequence[Value], results: Sequence[Valu
 
 
 class _Scan:
-    def __init__(self, region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> None:
+    def __init__(
+        self, region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target
+    ) -> None:
         op = only_op(region, "core.scan")
         (self.x,) = op.operands
         self.shape = self.x.type.shape
@@ -84,7 +86,9 @@ class _Scan:
             row = b.idiv(row, extent) if position else row
         return place
 
-    def _lines(self, others: Sequence[int], row: Index, start: Index, left: Index, done: int, number: int) -> None:
+    def _lines(
+        self, others: Sequence[int], row: Index, start: Index, left: Index, done: int, number: int
+    ) -> None:
         """``number`` lines (of lanes) side by side, from one end of the axis to the other."""
         b, e, last = self.b, self.e, len(self.shape) - 1
         fixed: list[dict[int, LaneIndex]] = []

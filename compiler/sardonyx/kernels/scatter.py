@@ -63,7 +63,13 @@ class _Update:
             number = b.idiv(number, extent) if position else number
         return place
 
-    def _apply(self, e: Evaluator, from_place: tuple[LaneIndex, ...], to: Sequence[LaneIndex], good: Sequence[Value | None]) -> None:
+    def _apply(
+        self,
+        e: Evaluator,
+        from_place: tuple[LaneIndex, ...],
+        to: Sequence[LaneIndex],
+        good: Sequence[Value | None],
+    ) -> None:
         """One update (one per lane), unless a condition forbids it."""
         b = self.b
         scalar = [g for g in good if g is not None and lanes_of(g) == 1]
@@ -119,7 +125,9 @@ class _Update:
                     e.mask = mask
                     here = {**fixed, rank - 1: LaneIndex(index, 1)} if wide else fixed
                     place = tuple(here[i] for i in range(rank))
-                    found, good = checked_index(e, self.op, e.at(self.indices, place), self.x.type.shape[axis])
+                    found, good = checked_index(
+                        e, self.op, e.at(self.indices, place), self.x.type.shape[axis]
+                    )
                     self._apply(e, place, (*place[:axis], found, *place[axis + 1 :]), [good])
 
                 if wide:
@@ -154,7 +162,9 @@ class _Update:
                 def body(index: Index, mask: Value | None) -> None:
                     e.mask = mask
                     within = (*fixed, LaneIndex(index, 1)) if inner else ()
-                    self._apply(e, (*place, *within), (*(i for i, _ in found), *within), [g for _, g in found])
+                    self._apply(
+                        e, (*place, *within), (*(i for i, _ in found), *within), [g for _, g in found]
+                    )
 
                 if inner:
                     vector_loop(b, low, high, e.lanes, 1, 1, body)
@@ -164,11 +174,11 @@ class _Update:
             self._nest(lead, (), update)
         return kernel.finish(product(inner[:-1]) * blocks, product(self.updates.type.shape) * 4)
 
-    def _nest(self, shape: Shape, place: tuple[LaneIndex, ...], body: Callable[[tuple[LaneIndex, ...]], None]) -> None:
+    def _nest(
+        self, shape: Shape, place: tuple[LaneIndex, ...], body: Callable[[tuple[LaneIndex, ...]], None]
+    ) -> None:
         if len(place) == len(shape):
             body(place)
             return
         with self.b.loop(0, self.kernel.dim(shape[len(place)])) as loop:
             self._nest(shape, (*place, uniform(loop.index)), body)
-
-

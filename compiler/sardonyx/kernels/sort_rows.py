@@ -22,7 +22,9 @@ from sardonyx_runtime.dims import product
 __all__ = ["sort_rows_kernel"]
 
 
-def sort_rows_kernel(region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> Kernel:
+def sort_rows_kernel(
+    region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target
+) -> Kernel:
     """The kernel of a group with one ``core.sort_rows``; one thread does it."""
     op = only_op(region, "core.sort_rows")
     (x,) = op.operands

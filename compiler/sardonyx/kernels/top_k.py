@@ -27,13 +27,17 @@ __all__ = ["top_k_kernel"]
 _UNITS = 32  # parts that the rows are dealt to; each has scratch memory of its own
 
 
-def top_k_kernel(region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> Kernel:
+def top_k_kernel(
+    region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target
+) -> Kernel:
     """The kernel of a group with one ``core.top_k``."""
     return _TopK(region, operands, results, target).build()
 
 
 class _TopK:
-    def __init__(self, region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> None:
+    def __init__(
+        self, region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target
+    ) -> None:
         op = only_op(region, "core.top_k")
         (self.x,) = op.operands
         self.shape = self.x.type.shape
@@ -92,7 +96,9 @@ class _TopK:
 
     def _key(self, outer: Sequence[LaneIndex], index: Index) -> Value:
         self.single.forget()
-        return sort_key(self.b, self.single.at(self.x, (*outer, uniform(index))), self.dtype, falling=self.falling)
+        return sort_key(
+            self.b, self.single.at(self.x, (*outer, uniform(index))), self.dtype, falling=self.falling
+        )
 
     def _rest(self, outer: Sequence[LaneIndex], k: Index, n: Index) -> None:
         """Let the elements behind the first k into the heap."""

@@ -7,9 +7,9 @@ from typing import Any
 
 from sardonyx.core.aggregates import is_plain
 from sardonyx.core.builder import Builder, constant_of
-from sardonyx.core.control_builder import LoopBody, build_if, build_loop
+from sardonyx.core.control_builder import LoopBody, build_if, build_loop, discard
 from sardonyx.errors import CompileError, NeedsConstant
-from sardonyx.ir.graph import Value
+from sardonyx.ir.graph import Block, Value
 from sardonyx.ops.registry import onnx_op
 from sardonyx.ops.shape import normal_axis, static_ints
 from sardonyx_runtime import dtypes
@@ -20,7 +20,7 @@ __all__: list[str] = []
 Body = Callable[[Builder, Sequence[Value]], list[Value]]
 
 
-_MOST_PASSES = 1024  # of a loop that carries sequences
+_MOST_PASSES = 1024  # of a loop that is unrolled
 
 
 @onnx_op("If")
@@ -48,21 +48,26 @@ def loop(
         next_condition, *results = subgraph(inner, [number, goes_on, *carried])
         return LoopBody(None if counted else next_condition, results[: len(carried)], results[len(carried) :])
 
-    final, stacked = build_loop(b, bound, condition, initial, body)
+    try:
+        final, stacked = build_loop(b, bound, condition, initial, body)
+    except NeedsConstant:
+        if trip is None or constant_of(trip) is None:
+            raise
+        return tuple(_unrolled(b, trip, condition, initial, subgraph))  # what was not known may be, pass by pass
     return (*final, *stacked)
 
 
 def _known(value: Value) -> bool:
     found = constant_of(value)
     if found is None:
-        raise NeedsConstant("a loop that carries sequences needs a condition that is known", value.name)
+        raise NeedsConstant("a loop that is unrolled needs a condition that is known", value.name)
     return bool(found.reshape(-1)[0])
 
 
 def _unrolled(
     b: Builder, trip: Value | None, condition: Value | None, initial: Sequence[Any], body: Body
 ) -> list[Any]:
-    """A loop that carries sequences, pass by pass: what a pass makes of them has to be known."""
+    """A loop that carries sequences or picks of them, pass by pass: what a pass makes of them has to be known."""
     most = None if trip is None else static_ints(b, trip, "M")[0]
     counted = condition is None and trip is not None
     carried = list(initial)
@@ -71,7 +76,7 @@ def _unrolled(
     index = 0
     while going and (most is None or index < most):
         if index >= _MOST_PASSES:
-            raise CompileError(f"a loop that carries sequences makes more than {_MOST_PASSES} passes")
+            raise CompileError(f"a loop that has to be unrolled makes more than {_MOST_PASSES} passes")
         number, goes_on = b.constant(index, dtypes.i64), b.constant(True, dtypes.boolean)
         next_condition, *results = body(b, [number, goes_on, *carried])
         carried = results[: len(carried)]
@@ -81,6 +86,8 @@ def _unrolled(
             stack.append(element)
         going = counted or _known(next_condition)
         index += 1
+    if not index:
+        return [*carried, *_nothing_stacked(b, carried, body)]
     stacked = [
         b.op("core.concat", *[b.reshape(e, (1, *e.type.shape)) for e in stack], axis=0)
         if len(stack) > 1
@@ -88,6 +95,15 @@ def _unrolled(
         for stack in stacks
     ]
     return [*carried, *stacked]
+
+
+def _nothing_stacked(b: Builder, carried: Sequence[Any], body: Body) -> list[Value]:
+    """The stacked results of a loop that makes no pass; one is tried, for their types."""
+    trial = b.child(Block())
+    number, goes_on = trial.constant(0, dtypes.i64), trial.constant(True, dtypes.boolean)
+    elements = body(trial, [number, goes_on, *carried])[1 + len(carried) :]
+    discard(trial.block)
+    return [b.broadcast_to(b.constant(0, e.type.dtype), (0, *e.type.shape)) for e in elements]
 
 
 def slice_at(b: Builder, x: Value, axis: int, index: DimLike) -> Value:

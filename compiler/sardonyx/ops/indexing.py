@@ -28,7 +28,13 @@ def _fit(b: Builder, x: Value, shape: Shape, what: str) -> Value:
     for i, (have, want) in enumerate(zip(x.type.shape, shape, strict=True)):
         if have != want and (isinstance(have, Dim) or isinstance(want, Dim)):
             b.require("equal", have, want, f"axis {i} of {what} {_name(x)} does not fit")
-    return b.assume_shape(x, [h if isinstance(w, int) and isinstance(h, int) else w for h, w in zip(x.type.shape, shape, strict=True)])
+    return b.assume_shape(
+        x,
+        [
+            h if isinstance(w, int) and isinstance(h, int) else w
+            for h, w in zip(x.type.shape, shape, strict=True)
+        ],
+    )
 
 
 def _within(b: Builder, x: Value, indices: Value, axis: int) -> None:
@@ -37,7 +43,9 @@ def _within(b: Builder, x: Value, indices: Value, axis: int) -> None:
         return
     for i, (have, most) in enumerate(zip(indices.type.shape, x.type.shape, strict=True)):
         if i != axis and have != most and (isinstance(have, Dim) or isinstance(most, Dim)):
-            b.require("at_least", most, have, f"axis {i} of the indices {_name(indices)} reaches beyond {_name(x)}")
+            b.require(
+                "at_least", most, have, f"axis {i} of the indices {_name(indices)} reaches beyond {_name(x)}"
+            )
 
 
 @onnx_op("GatherElements")
@@ -93,7 +101,13 @@ def scatter_nd(b: Builder, x: Value, indices: Value, updates: Value, *, reductio
 
 @onnx_op("TensorScatter")
 def tensor_scatter(
-    b: Builder, cache: Value, update: Value, write_indices: Value | None = None, *, axis: int = -2, mode: str = "linear"
+    b: Builder,
+    cache: Value,
+    update: Value,
+    write_indices: Value | None = None,
+    *,
+    axis: int = -2,
+    mode: str = "linear",
 ) -> Value:
     """The update written into the cache from an index on; ``circular`` goes on at the front."""
     if mode not in ("linear", "circular"):
@@ -106,7 +120,9 @@ def tensor_scatter(
     line = (*(1,) * position, shape[position], *(1,) * (len(shape) - position - 1))
     place = b.broadcast_to(b.op("core.iota", shape=line, axis=position, dtype=dtypes.i64), shape)
     if write_indices is not None:
-        first = b.reshape(_fit(b, write_indices, shape[:1], "write_indices"), (shape[0], *(1,) * (len(shape) - 1)))
+        first = b.reshape(
+            _fit(b, write_indices, shape[:1], "write_indices"), (shape[0], *(1,) * (len(shape) - 1))
+        )
         place = b.add(place, b.broadcast_to(b.convert(first, dtypes.i64), shape))
     if mode == "circular":
         place = b.mod(place, b.broadcast_to(b.dims([cache.type.shape[position]], scalar=True), shape))
@@ -145,6 +161,7 @@ def max_unpool(
         if isinstance(have, Dim) or isinstance(want, Dim):
             b.require("at_least", want, have, "output_shape is smaller than what the indices refer to")
         elif want < have:
-            raise CompileError(f"output_shape {list(map(str, wanted))} is smaller than {list(map(str, sizes))}")
+            raise CompileError(
+                f"output_shape {list(map(str, wanted))} is smaller than {list(map(str, sizes))}"
+            )
     return pad_by(b, placed, [0] * len(sizes), [w - h for w, h in zip(wanted, sizes, strict=True)])
-

@@ -24,7 +24,7 @@ from sardonyx.ops.broadcasting import to_shape_of
 from sardonyx.ops.cast import convert
 from sardonyx.ops.convolution import Window, channels_first, channels_last, make_window, with_channels, with_kernel
 from sardonyx.ops.matmul import matrix_product
-from sardonyx.ops.precision import integer_limits
+from sardonyx.ops.precision import saturated
 from sardonyx.ops.registry import onnx_op
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import DimLike, ceildiv, floordiv, product
@@ -228,8 +228,7 @@ def _requantised(b: Builder, total: Value, factor: Value, zero: Value | None, ta
         scaled = b.add(scaled, to_shape_of(b, scaled, b.convert(zero, dtypes.f32)))
     if not dtype.is_integer:
         return convert(b, scaled, dtype, saturate=1)
-    low, high = integer_limits(dtype)
-    return b.convert(b.min(b.max(scaled, b.full(low, scaled)), b.full(high, scaled)), dtype)
+    return saturated(b, scaled, dtype)
 
 
 # -- convolutions
@@ -429,5 +428,5 @@ def dynamic_quantize_linear(b: Builder, x: Value) -> tuple[Value, Value, Value]:
     offset = b.round_even(b.max(b.min(b.sub(zero, b.div(low, scale)), top), bottom))
     spread = b.broadcast_to(scale, x.type.shape)
     moved = b.add(b.round_even(b.div(x, spread)), b.broadcast_to(offset, x.type.shape))
-    y = b.convert(b.min(b.max(moved, b.full(0.0, moved)), b.full(255.0, moved)), dtypes.u8)
+    y = saturated(b, moved, dtypes.u8)
     return y, scale, b.convert(offset, dtypes.u8)

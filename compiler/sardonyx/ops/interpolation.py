@@ -12,7 +12,7 @@ import numpy as np
 
 from sardonyx.core.builder import Builder
 from sardonyx.ir.graph import Value
-from sardonyx.ops.precision import integer_limits
+from sardonyx.ops.precision import saturated
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import DimLike
 from sardonyx_runtime.dtypes import DType
@@ -53,10 +53,7 @@ def compute_type(dtype: DType) -> DType:
 
 def rounded(b: Builder, value: Value, dtype: DType) -> Value:
     """An interpolated value in the type of the data; integers are rounded half to even and saturate."""
-    if dtype.is_integer:
-        low, high = (b.full(limit, value) for limit in integer_limits(dtype))
-        value = b.min(b.max(b.round_even(value), low), high)
-    return b.convert(value, dtype)
+    return saturated(b, b.round_even(value), dtype) if dtype.is_integer else b.convert(value, dtype)
 
 
 def number(b: Builder, value: DimLike | float) -> Value:

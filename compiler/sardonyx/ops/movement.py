@@ -37,14 +37,21 @@ def _at_least(b: Builder, left: DimLike, right: DimLike, message: str) -> None:
 
 @onnx_op("Split", until=1)
 def split_1(
-    b: Builder, x: Value, sizes: Value | None = None, *, split: tuple[int, ...] | None = None, axis: int | None = None
+    b: Builder,
+    x: Value,
+    sizes: Value | None = None,
+    *,
+    split: tuple[int, ...] | None = None,
+    axis: int | None = None,
 ) -> tuple[Value, ...]:
     given = b.dims_of(sizes) if sizes is not None else split
     return _split(b, x, given, axis or 0)
 
 
 @onnx_op("Split", since=2, until=12)
-def split_2(b: Builder, x: Value, *, split: tuple[int, ...] | None = None, axis: int = 0) -> tuple[Value, ...]:
+def split_2(
+    b: Builder, x: Value, *, split: tuple[int, ...] | None = None, axis: int = 0
+) -> tuple[Value, ...]:
     return _split(b, x, split, axis)
 
 
@@ -78,15 +85,24 @@ def _split(b: Builder, x: Value, sizes: Sequence[DimLike] | None, axis: int) -> 
     if not sizes:
         part = floordiv(dim, b.outputs)
         if isinstance(dim, int) and dim % b.outputs:
-            raise CompileError(f"axis {axis} of {x.type.describe()} does not divide into {b.outputs} equal parts")
+            raise CompileError(
+                f"axis {axis} of {x.type.describe()} does not divide into {b.outputs} equal parts"
+            )
         if part * b.outputs != dim:
-            b.require("equal", dim, part * b.outputs, f"axis {axis} of {x.name} does not divide into {b.outputs} parts")
+            b.require(
+                "equal",
+                dim,
+                part * b.outputs,
+                f"axis {axis} of {x.name} does not divide into {b.outputs} parts",
+            )
         sizes = (part,) * b.outputs
     total: DimLike = 0
     for size in sizes:
         total = total + size
     if total != dim:
-        text = f"the parts of Split are {', '.join(map(str, sizes))}: together not the dim {dim} of axis {axis}"
+        text = (
+            f"the parts of Split are {', '.join(map(str, sizes))}: together not the dim {dim} of axis {axis}"
+        )
         if isinstance(total, int) and isinstance(dim, int):
             raise CompileError(text)
         b.require("equal", total, dim, text)
@@ -109,13 +125,19 @@ def _split(b: Builder, x: Value, sizes: Sequence[DimLike] | None, axis: int) -> 
 
 
 @onnx_op("Pad", until=1)
-def pad_1(b: Builder, x: Value, *, paddings: tuple[int, ...], mode: str = "constant", value: float = 0.0) -> Value:
+def pad_1(
+    b: Builder, x: Value, *, paddings: tuple[int, ...], mode: str = "constant", value: float = 0.0
+) -> Value:
     return pad_2(b, x, pads=paddings, mode=mode, value=value)
 
 
 @onnx_op("Pad", since=2, until=10)
-def pad_2(b: Builder, x: Value, *, pads: tuple[int, ...], mode: str = "constant", value: float = 0.0) -> Value:
-    return _pad(b, x, b.constant(list(pads), dtypes.i64), b.constant(value, x.type.dtype), range(x.type.rank), mode)
+def pad_2(
+    b: Builder, x: Value, *, pads: tuple[int, ...], mode: str = "constant", value: float = 0.0
+) -> Value:
+    return _pad(
+        b, x, b.constant(list(pads), dtypes.i64), b.constant(value, x.type.dtype), range(x.type.rank), mode
+    )
 
 
 @onnx_op("Pad", since=11)
@@ -128,9 +150,7 @@ def pad_11(
     *,
     mode: str = "constant",
 ) -> Value:
-    if constant_value is None:
-        fill = b.constant(0, x.type.dtype)
-    elif constant_value.type.size == 0:
+    if constant_value is None or constant_value.type.size == 0:
         fill = b.constant(0, x.type.dtype)
     else:
         fill = b.reshape(constant_value, ())
@@ -143,7 +163,9 @@ def _pad(b: Builder, x: Value, pads: Value, fill: Value, axes: Sequence[int], mo
     if mode not in ("constant", "reflect", "edge", "wrap"):
         raise CompileError(f"the mode of Pad is {mode!r}; constant, reflect, edge and wrap are known")
     if pads.type.size != 2 * len(axes):
-        raise CompileError(f"the pads are {pads.type.describe()}; {2 * len(axes)} are needed for {len(axes)} axes")
+        raise CompileError(
+            f"the pads are {pads.type.describe()}; {2 * len(axes)} are needed for {len(axes)} axes"
+        )
     pads = b.reshape(pads, (2 * len(axes),))
     added = b.dims_of(b.max(pads, b.full(0, pads)))
     taken = b.dims_of(b.max(b.neg(pads), b.full(0, pads)))
@@ -152,18 +174,31 @@ def _pad(b: Builder, x: Value, pads: Value, fill: Value, axes: Sequence[int], mo
     for i, axis in enumerate(axes):
         low[axis], high[axis], first[axis] = added[i], added[i + len(axes)], taken[i]
         sizes[axis] = sizes[axis] - taken[i] - taken[i + len(axes)]
-        _at_least(b, sizes[axis], 0, f"the negative pads of axis {axis} crop more than {x.type.describe()} has")
+        _at_least(
+            b, sizes[axis], 0, f"the negative pads of axis {axis} crop more than {x.type.describe()} has"
+        )
     return pad_by(b, crop(b, x, first, sizes), low, high, mode, fill)
 
 
 def pad_by(
-    b: Builder, x: Value, low: Sequence[DimLike], high: Sequence[DimLike], mode: str = "constant", fill: Value | None = None
+    b: Builder,
+    x: Value,
+    low: Sequence[DimLike],
+    high: Sequence[DimLike],
+    mode: str = "constant",
+    fill: Value | None = None,
 ) -> Value:
     """x with pads that are not negative; all zero gives x itself."""
     if all(p == 0 for p in (*low, *high)):
         return x
     if mode == "constant":
-        return b.op("core.pad", x, b.constant(0, x.type.dtype) if fill is None else fill, low=tuple(low), high=tuple(high))
+        return b.op(
+            "core.pad",
+            x,
+            b.constant(0, x.type.dtype) if fill is None else fill,
+            low=tuple(low),
+            high=tuple(high),
+        )
     for axis, size in enumerate(x.type.shape):
         for pad in (low[axis], high[axis]):
             text = f"{mode} pads of axis {axis} of {x.type.describe()}"
@@ -276,14 +311,20 @@ def _image(x: Value, blocksize: int) -> tuple[DimLike, ...]:
 
 
 @onnx_op("ReverseSequence")
-def reverse_sequence(b: Builder, x: Value, lengths: Value, *, batch_axis: int = 1, time_axis: int = 0) -> Value:
+def reverse_sequence(
+    b: Builder, x: Value, lengths: Value, *, batch_axis: int = 1, time_axis: int = 0
+) -> Value:
     """The first elements of each sequence backwards, the rest as they are."""
     if {batch_axis, time_axis} != {0, 1} or x.type.rank < 2:
-        raise CompileError(f"batch_axis {batch_axis} and time_axis {time_axis} of {x.type.describe()}: they are 0 and 1")
+        raise CompileError(
+            f"batch_axis {batch_axis} and time_axis {time_axis} of {x.type.describe()}: they are 0 and 1"
+        )
     batch = x.type.shape[batch_axis]
     if lengths.type.shape != (batch,):
         if lengths.type.rank != 1 or not (isinstance(batch, Dim) or isinstance(lengths.type.shape[0], Dim)):
-            raise CompileError(f"sequence_lens is {lengths.type.describe()}; a length for each of {batch} is needed")
+            raise CompileError(
+                f"sequence_lens is {lengths.type.describe()}; a length for each of {batch} is needed"
+            )
         b.require("equal", batch, lengths.type.shape[0], "sequence_lens needs a length for each sequence")
         lengths = b.assume_shape(lengths, (batch,))
     plane = x.type.shape[:2]
@@ -359,5 +400,3 @@ def one_hot(b: Builder, indices: Value, depth: Value, values: Value, *, axis: in
     hit = b.eq(place, b.op("core.iota", shape=shape, axis=position, dtype=dtypes.i64))
     off, on = (b.broadcast_to(b.reshape(crop(b, values, [i], [1]), ()), shape) for i in (0, 1))
     return b.select(hit, on, off)
-
-

@@ -88,7 +88,7 @@ def compress(b: Builder, x: Value, condition: Value, *, axis: int | None = None)
     places = nonzero(b, condition)
     index = b.reshape(places, (places.type.shape[1],))
     have, most = condition.type.shape[0], x.type.shape[axis]
-    trusted = isinstance(have, int) and isinstance(most, int) and have <= most or have == most
+    trusted = (isinstance(have, int) and isinstance(most, int) and have <= most) or have == most
     return b.op("core.gather", x, index, axis=axis, **({"trusted": True} if trusted else {}))
 
 
@@ -96,7 +96,9 @@ def compress(b: Builder, x: Value, condition: Value, *, axis: int | None = None)
 
 
 @onnx_op("Unique")
-def unique(b: Builder, x: Value, *, axis: int | None = None, sorted: int = 1) -> tuple[Value, Value, Value, Value]:
+def unique(
+    b: Builder, x: Value, *, axis: int | None = None, sorted: int = 1
+) -> tuple[Value, Value, Value, Value]:
     """Equal elements (or slices) stand next to each other once sorted; the first of each run stands for it.
 
     Sorting keeps the order of equal ones, so the first of a run is the first occurrence.  NaNs are equal.
@@ -116,7 +118,11 @@ def unique(b: Builder, x: Value, *, axis: int | None = None, sorted: int = 1) ->
         places = b.op("core.sort_rows", rows)
         found = b.op("core.gather", rows, places, axis=0, trusted=True)
         changes = b.reduce("or", _unlike_the_one_before(b, found), (1,))
-    first = b.eq(*b.broadcast(b.op("core.iota", shape=changes.type.shape, axis=0, dtype=dtypes.i64), b.constant(0, dtypes.i64)))
+    first = b.eq(
+        *b.broadcast(
+            b.op("core.iota", shape=changes.type.shape, axis=0, dtype=dtypes.i64), b.constant(0, dtypes.i64)
+        )
+    )
     starts_run = b.or_(changes, first)
     count = _count(b, starts_run)
     run_starts = b.reshape(b.op("core.nonzero", starts_run, count=count), (count,))
@@ -183,8 +189,12 @@ def non_max_suppression(
         have, want = boxes.type.shape[i], scores.type.shape[j]
         if have != want:
             if isinstance(have, int) and isinstance(want, int):
-                raise CompileError(f"boxes {boxes.type.describe()} do not fit scores {scores.type.describe()}")
-            b.require("equal", have, want, f"axis {i} of the boxes and axis {j} of the scores have to be equal")
+                raise CompileError(
+                    f"boxes {boxes.type.describe()} do not fit scores {scores.type.describe()}"
+                )
+            b.require(
+                "equal", have, want, f"axis {i} of the boxes and axis {j} of the scores have to be equal"
+            )
     images, labels, count = scores.type.shape
     boxes = b.assume_shape(boxes, (images, count, boxes.type.shape[2]))
     most: DimLike = 0
@@ -193,7 +203,9 @@ def non_max_suppression(
         (most,) = b.dims_of(b.max(limit, b.full(0, limit)))
         most = minimum(most, count)
     iou = b.constant(0, dtypes.f32) if iou_threshold is None else b.reshape(iou_threshold, ())
-    least = b.constant(float("-inf"), dtypes.f32) if score_threshold is None else b.reshape(score_threshold, ())
+    least = (
+        b.constant(float("-inf"), dtypes.f32) if score_threshold is None else b.reshape(score_threshold, ())
+    )
     chosen, counts = b.several(
         "core.nms", boxes, scores, iou, least, most=most, center=bool(center_point_box)
     )

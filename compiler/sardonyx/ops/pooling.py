@@ -16,10 +16,10 @@ from sardonyx.ops.registry import onnx_op
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import Dim, DimLike, ceildiv, maximum, minimum, product
 
-__all__: list[str] = []
+__all__ = ["pool_window", "reduce_windows"]
 
 
-def _pool_window(
+def pool_window(
     x: Value,
     kernel: tuple[int, ...],
     strides: tuple[int, ...] | None,
@@ -51,7 +51,7 @@ def _ceil_pads(sizes: Shape, window: Window) -> tuple[DimLike, ...]:
     return (*window.pads[:spatial], *highs)
 
 
-def _reduce(
+def reduce_windows(
     b: Builder, x: Value, kind: str, window: Window, pads: tuple[DimLike, ...] | None = None
 ) -> Value:
     return b.op(
@@ -78,10 +78,10 @@ def max_pool(
     storage_order: int = 0,
     strides: tuple[int, ...] | None = None,
 ) -> tuple[Value, Value]:
-    window, _ = _pool_window(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    window, _ = pool_window(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     last = channels_last(b, x)
-    largest = channels_first(b, _reduce(b, last, "max", window))
-    places = channels_first(b, _reduce(b, last, "arg_max", window))
+    largest = channels_first(b, reduce_windows(b, last, "max", window))
+    places = channels_first(b, reduce_windows(b, last, "arg_max", window))
     return largest, _flat_indices(b, x, places, column_major=bool(storage_order))
 
 
@@ -122,10 +122,10 @@ def average_pool(
     strides: tuple[int, ...] | None = None,
 ) -> Value:
     """Sums divided by counts; what ``ceil_mode`` adds beyond the pads never counts."""
-    window, given = _pool_window(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    window, given = pool_window(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     spatial = len(kernel_shape)
     last = channels_last(b, x)
-    total = _reduce(b, last, "sum", window)
+    total = reduce_windows(b, last, "sum", window)
     if all(p == 0 for p in window.pads) or (count_include_pad and window.pads == given):
         count = b.full(float(product(kernel_shape)), total)  # type: ignore[arg-type]
     else:
@@ -143,7 +143,7 @@ def average_pool(
 
 def _static_counts(b: Builder, ones: Value, window: Window, pads: tuple[DimLike, ...]) -> Value:
     """How many elements each window meets: a constant where all extents are known."""
-    counts = _reduce(b, ones, "sum", window, pads)
+    counts = reduce_windows(b, ones, "sum", window, pads)
     if any(isinstance(d, Dim) for d in (*ones.type.shape, *pads)):
         return counts
     result: Any = 1

@@ -11,7 +11,7 @@ from sardonyx.ir.graph import Value
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dtypes import DType
 
-__all__ = ["integer_limits", "one_rounding"]
+__all__ = ["integer_limits", "one_rounding", "saturated"]
 
 Operator = Callable[..., Value]
 
@@ -31,6 +31,13 @@ def one_rounding(function: Operator) -> Operator:
         return b.convert(function(b, *wide, **attributes), dtype)
 
     return compute
+
+
+def saturated(b: Builder, x: Value, dtype: DType) -> Value:
+    """Whole floats as integers, those beyond the type's limits moved to them; a NaN becomes the lowest."""
+    low, high = (b.full(limit, x) for limit in integer_limits(dtype))
+    x = b.select(b.gt(x, low), x, low)
+    return b.convert(b.select(b.lt(x, high), x, high), dtype)
 
 
 def integer_limits(dtype: DType) -> tuple[int, int]:

@@ -7,13 +7,13 @@ from typing import Any
 
 from sardonyx.core.aggregates import OptionalValue, SequenceValue
 from sardonyx.core.builder import Builder
-from sardonyx.errors import CompileError
+from sardonyx.errors import CompileError, NeedsConstant
 from sardonyx.ir.graph import Value
-from sardonyx.ir.types import OptionalType, Type, UnrankedType
+from sardonyx.ir.types import OptionalType, TensorType, Type, UnrankedType
 from sardonyx.ops.registry import onnx_op
 from sardonyx.ops.shape import normal_axis, static_ints
 from sardonyx_runtime import dtypes
-from sardonyx_runtime.dims import DimLike
+from sardonyx_runtime.dims import symbols_of
 
 __all__: list[str] = []
 
@@ -46,6 +46,9 @@ def sequence_insert(
     b: Builder, sequence: SequenceValue, element: Value, position: Value | None = None
 ) -> SequenceValue:
     place = _position(b, sequence, position, len(sequence.elements))
+    kind = sequence.type.element
+    if isinstance(kind, (TensorType, UnrankedType)) and kind.dtype not in (None, element.type.dtype):
+        raise CompileError(f"{element.type.describe()} does not go into a {sequence.type.describe()}")
     elements = (*sequence.elements[:place], element, *sequence.elements[place:])
     return SequenceValue(elements, sequence.element_type)
 
@@ -73,7 +76,9 @@ def split_to_sequence(
     place = normal_axis(axis, x.type.rank)
     extent = x.type.shape[place]
     if not isinstance(extent, int):
-        raise CompileError(f"axis {axis} of {x.type.describe()} is symbolic: the length of the sequence is not known")
+        raise NeedsConstant(
+            f"axis {axis} of {x.type.describe()} decides the length of the sequence", x.name, frozenset(symbols_of(extent))
+        )
     if split is None:
         sizes = [1] * extent
     elif split.type.rank == 0:

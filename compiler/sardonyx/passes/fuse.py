@@ -28,7 +28,7 @@ _HEAVY = frozenset(
 VIEWS = frozenset({"core.reshape", "core.assume"})  # on their own they name the same memory anew
 _SMALL = 1024  # elements of a concatenation up to which one kernel chooses among the parts
 _FEW = 3  # parts of a larger one that a kernel may choose among
-_PLAIN = VIEWS | {"core.slice", "core.broadcast"}  # movement without conditions: cheap however often it is done
+_PLAIN = VIEWS | {"core.slice", "core.broadcast", "core.unfold"}  # movement without conditions: cheap however often it is done
 _GATHERS = frozenset({"core.gather", "core.gather_elements", "core.gather_nd"})
 _OUTSIDE = frozenset({"core.require", "core.bind_dims", "core.return", "core.yield", "core.bind_result", "core.if", "core.loop", "core.constant", "core.entropy", "core.external_call"})
 

@@ -56,16 +56,22 @@ def _own_views(body: Block, op: Op) -> None:
     """Movement in front of a product gets no other users: what others use as well is copied."""
     operands = []
     for operand in op.operands:
-        operands.append(_copy_path(body, operand, _root(operand), op))
+        operands.append(_copy_path(body, operand, _root(operand, op), op))
     op.set_operands(operands)
 
 
-def _root(operand: Value) -> Value:
-    """The tensor whose memory an operand is a view of: a result of a product in its form at most."""
+def _root(operand: Value, user: Op) -> Value:
+    """The tensor whose memory an operand is a view of: a result of a product in its form at most.
+
+    Words of bytes have to lie in memory as they are.
+    """
+    words = user.attributes.get("words", False)
 
     def stands(value: Value) -> bool:
         op = value.op
-        return op is not None and op.name == "core.reshape" and _form_behind(op.operands[0]) is op
+        if op is None or (words and op.name == "core.transpose" and moves_last_axis(op)):
+            return op is not None
+        return op.name == "core.reshape" and _form_behind(op.operands[0]) is op
 
     return view_of(operand, stands).root
 
@@ -96,7 +102,7 @@ def _absorbed(op: Op) -> set[Op]:
     """The movement in front of both operands that the kernel reads through."""
     found: set[Op] = set()
     for operand in op.operands:
-        root = _root(operand)
+        root = _root(operand, op)
         while operand is not root:
             assert operand.op is not None
             found.add(operand.op)

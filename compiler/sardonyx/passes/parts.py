@@ -61,7 +61,13 @@ def placements(
         for part, place in parts:
             value = outer.get(part)
             made = None if value is None else root(value)
-            if made is None or made in found or made in taken or made.op is None or made.op.block is not op.block:
+            if (
+                made is None
+                or made in found
+                or made in taken
+                or made.op is None
+                or made.op.block is not op.block
+            ):
                 continue
             once = sum(p is part for p, _ in parts) == 1
             if made.op.name == "core.fused" and (
