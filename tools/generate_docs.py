@@ -188,7 +188,21 @@ def _example(stage: Stage) -> str:
     text = stage_text(
         example_model(), stage, node=node, locations=stage is Stage.FUSED, target=EXAMPLE_TARGET
     )
-    return _SHORTEN.get(stage, _without_attributes)(text)
+    return _middle_out(_SHORTEN.get(stage, _without_attributes)(text), _COMMENT.get(stage, "//"))
+
+
+_MOST_LINES = 64
+_COMMENT = {Stage.LLVM: ";", Stage.LLVM_OPT: ";", Stage.ASM: "#"}
+
+
+def _middle_out(text: str, comment: str) -> str:
+    """Long text without its middle: the page is to show what a stage looks like."""
+    lines = text.splitlines()
+    if len(lines) <= _MOST_LINES:
+        return text
+    head, tail = lines[: _MOST_LINES - 12], lines[-12:]
+    gone = len(lines) - len(head) - len(tail)
+    return "\n".join([*head, f"  {comment} ... {gone} more lines ...", *tail]) + "\n"
 
 
 def _without_attributes(text: str) -> str:

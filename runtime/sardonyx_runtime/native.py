@@ -244,5 +244,6 @@ _FAULTS = {
     6: "there is no memory for a string of {value} bytes",
     16: "node {node}: integer division by zero",
     17: "node {node}: the index {value} is out of range",
+    19: "node {node}: element {value} of its input is no number",
     18: "node {node}: its external function returned {value}",
 }

@@ -16,7 +16,8 @@ from ..node_tests import node_tests, run_node_test
 
 CASES = read_cases(Path(__file__).with_name("movement_cases.txt"))
 OPERATORS = (
-    "CenterCropPad Concat DepthToSpace Expand EyeLike OneHot Pad Range ReverseSequence Size Slice SpaceToDepth Split Tile Trilu"
+    "CenterCropPad Concat DepthToSpace Expand EyeLike OneHot Pad Range ReverseSequence Size Slice "
+    "SpaceToDepth Split Tile Trilu"
 ).split()
 NODE_TESTS = node_tests(OPERATORS)
 STRINGS = {
@@ -112,8 +113,11 @@ def test_concat_of_computed_parts_against_numpy(engine: str, data: st.DataObject
 def test_a_part_used_twice_and_a_concatenation_of_concatenations(engine: str) -> None:
     x = some((4, 30, 20))
     nodes = [
-        "r = Relu (x)", "a = Concat <axis = 1> (r, x, r)", "b = Concat <axis = 0> (a, a)", "c = Concat <axis = 2> (b, b)",
-    ]  # fmt: skip
+        "r = Relu (x)",
+        "a = Concat <axis = 1> (r, x, r)",
+        "b = Concat <axis = 0> (a, a)",
+        "c = Concat <axis = 2> (b, b)",
+    ]
     (c,) = run_model(make_model(nodes, {"x": x}, dims={"x": ["a", "b", "c"]}), {"x": x}, engine)
     r = np.maximum(x, 0)
     a = np.concatenate([r, x, r], 1)

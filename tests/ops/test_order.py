@@ -138,7 +138,7 @@ def test_suppression_against_a_plain_loop(engine: str, most: int, limit: float, 
     scores = rng.random((2, 3, 130)).astype(np.float32)
     feeds = {"b": boxes, "s": scores, "m": np.array([most])}
     constants = {"o": np.array([limit], np.float32), "t": np.array([least], np.float32)}
-    dims = {"b": ["n", "k", 4], "s": ["n", "l", "k"]}
+    dims: dict[str, list[Any]] = {"b": ["n", "k", 4], "s": ["n", "l", "k"]}
     run = prepare(
         make_model("y = NonMaxSuppression (b, s, m, o, t)", feeds, constants=constants, dims=dims), engine
     )
@@ -146,7 +146,8 @@ def test_suppression_against_a_plain_loop(engine: str, most: int, limit: float, 
     check(
         y,
         np.array(
-            plain_suppression(boxes, scores, most, np.float32(limit), np.float32(least)), np.int64
+            plain_suppression(boxes, scores, most, float(np.float32(limit)), float(np.float32(least))),
+            np.int64,
         ).reshape(-1, 3),
     )
     center = np.concatenate([(boxes[..., :2] + boxes[..., 2:]) / 2, boxes[..., 2:] - boxes[..., :2]], 2)
@@ -177,9 +178,16 @@ def test_sizes_that_are_data_in_a_larger_graph(engine: str) -> None:
     """Two data-dependent sizes, one computed from the other, and an op that reads both results."""
     x = np.random.default_rng(3).standard_normal((30, 4)).astype(np.float32)
     nodes = [
-        "m = Greater (x, t)", "z = NonZero (m)", "zt = Transpose (z)", "v = GatherND (x, zt)", "s = Sigmoid (v)",
-        "h = Greater (s, u)", "w = Compress (s, h)", "e = Concat <axis = 0> (s, w)", "y = CumSum (e, a)",
-    ]  # fmt: skip
+        "m = Greater (x, t)",
+        "z = NonZero (m)",
+        "zt = Transpose (z)",
+        "v = GatherND (x, zt)",
+        "s = Sigmoid (v)",
+        "h = Greater (s, u)",
+        "w = Compress (s, h)",
+        "e = Concat <axis = 0> (s, w)",
+        "y = CumSum (e, a)",
+    ]
     constants = {"t": np.array(0.3, np.float32), "u": np.array(0.65, np.float32), "a": np.array(0)}
     run = prepare(
         make_model(nodes, {"x": x}, constants=constants, dims={"x": ["n", "m"]}, outputs=["y", "z"]), engine

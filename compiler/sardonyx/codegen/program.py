@@ -10,7 +10,7 @@ from collections.abc import Callable
 from sardonyx.codegen import binding
 from sardonyx.codegen.emitter import I64, PTR, Emitter, ModuleText, V, ltype
 from sardonyx.codegen.scalars import llvm_type
-from sardonyx.codegen.support import CHUNKS, ENTROPY, STATUS
+from sardonyx.codegen.support import CHUNKS, ENTROPY, STATUS, STRINGS
 from sardonyx.kernels.faults import FaultKind
 from sardonyx.ir.graph import Block, Op, Value, walk
 from sardonyx.passes.program import Program
@@ -117,6 +117,7 @@ class _Program:
     def build(self) -> None:
         e = self.e
         e.store(e.const(I64, 0), e.gep(I64, V(PTR, "%context"), e.const(I64, STATUS)))
+        self.forget_strings()
         self.bind_inputs()
         self.reserve_slots()
         self.reserve_tables()
@@ -369,6 +370,16 @@ class _Program:
             dims = max(sum(map(len, op.attributes["shapes"])) for op in calls)
             self.tables = [self.e.result(PTR, f"alloca [{n + 1} x i64], align 8") for n in (most, most, dims)]
 
+    def heap(self, op: Op) -> None:
+        self.put(op, self.e.gep(I64, V(PTR, "%context"), self.e.const(I64, STRINGS)))
+
+    def forget_strings(self) -> None:
+        """The strings of the run before are no longer needed."""
+        if any(op.name == "loop.heap" for op in walk(self.program.main)):
+            self.e.module.declare("sdx_forget_strings", "void", "ptr")
+            heap = self.e.gep(I64, V(PTR, "%context"), self.e.const(I64, STRINGS))
+            self.e.raw(f"  call void @sdx_forget_strings(ptr {heap.ref})")
+
     def entropy(self, op: Op) -> None:
         """A key: the context's word, moved on by the golden ratio's bits and mixed (SplitMix64) with a number.
 
@@ -474,6 +485,7 @@ _TABLE: dict[str, Callable[[_Program, Op], None]] = {
     "loop.require": _Program.require,
     "loop.copy": _Program.copy,
     "loop.entropy": _Program.entropy,
+    "loop.heap": _Program.heap,
     "loop.external": _Program.external,
     "loop.launch": _Program.launch,
     "loop.branch": _Program.branch,

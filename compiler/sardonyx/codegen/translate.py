@@ -277,6 +277,12 @@ class _Translator:
         self.e.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
         self.e.raw(f"  call void @llvm.prefetch.p0(ptr {address.ref}, i32 0, i32 3, i32 1)")
 
+    def new_string(self, op: Op) -> None:
+        self.e.module.declare("sdx_new_string", "i64", "ptr, i64")
+        address = self.e.call(I64, "sdx_new_string", *(self.get(o) for o in op.operands))
+        assert address is not None
+        self.put(op, address)
+
     # -- control
 
     def for_(self, op: Op) -> None:
@@ -394,6 +400,7 @@ _TABLE: dict[str, Callable[[_Translator, Op], None]] = {
     "muladd": _Translator.muladd,
     "dot_bytes": _Translator.dot_bytes,
     "prefetch": _Translator.prefetch,
+    "new_string": _Translator.new_string,
     "for": _Translator.for_,
     "if": _Translator.if_,
     "while": _Translator.while_,

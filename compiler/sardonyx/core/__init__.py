@@ -14,7 +14,8 @@ from sardonyx.core import (
     program,
     randomness,
     reduction,
+    text,
     trees,
 )
 
-__all__ = ["contraction", "control", "elementwise", "external", "indexing", "movement", "order", "program", "randomness", "reduction", "trees"]
+__all__ = ["contraction", "control", "elementwise", "external", "indexing", "movement", "order", "program", "randomness", "reduction", "text", "trees"]

@@ -10,7 +10,7 @@ import numpy as np
 from sardonyx.core import rounding
 from sardonyx.core.rules import one_dtype, one_shape, tensors
 from sardonyx.core.small_floats import OutOfRange
-from sardonyx.core.text_numbers import NUMBER, format_number, parse_float, parse_integer
+from sardonyx.core.text_numbers import NUMBER, format_number, is_number, parse_float, parse_integer
 from sardonyx.ir.declare import Trait, TypeRuleError, declare
 from sardonyx.ir.types import TensorType, Type
 from sardonyx_runtime import dtypes
@@ -131,17 +131,16 @@ def _parse_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Typ
 
 def _parse(attributes: Mapping[str, Any], x: Array) -> Array:
     to: DType = attributes["to"]
-    read: Callable[[str], Any] = parse_float if to.is_float else parse_integer
-    items = [read(text) for text in x.ravel().tolist()]
+    texts = x.ravel().tolist()
     if to.is_float:
-        wide = np.array(items, np.float64).reshape(x.shape)
-        return wide if to is dtypes.f64 else np.array([_nearest(t, to) for t in x.ravel().tolist()], to.numpy).reshape(x.shape)
-    return rounding.convert(np.array(items, np.int64).reshape(x.shape), to, OutOfRange())
+        return np.array([parse_float(text, to) for text in texts], to.numpy).reshape(x.shape)
+    wide = np.array([parse_integer(text) for text in texts], np.int64).reshape(x.shape)
+    return rounding.convert(wide, to, OutOfRange())
 
 
-def _nearest(text: str, to: DType) -> Any:
-    """Text rounded once to a type narrower than float64: a tie of float64 is decided by the text."""
-    return parse_float(text, to)
+def _no_number(attributes: Mapping[str, Any], x: Array) -> str:
+    wrong = [(i, text) for i, text in enumerate(x.ravel().tolist()) if not is_number(text)]
+    return f"element {wrong[0][0]} of its input is no number: {wrong[0][1]!r}" if wrong else ""
 
 
 declare(
@@ -150,6 +149,7 @@ declare(
     "to",
     infer=_parse_rule,
     evaluate=_parse,
-    traits=[Trait.EXACT, Trait.CAN_FAULT],
+    fault=_no_number,
+    traits=[Trait.CAN_FAULT],
     doc="numbers read from text, rounded once; a fault if the text is no number",
 )

@@ -39,6 +39,8 @@ _SIGN_BIT = {"neg": "xor", "abs": "and"}
 
 def compute_type(dtype: DType) -> DType:
     """The type a machine value has while it is computed with."""
+    if dtype is dtypes.string:
+        return dtypes.i64
     if dtype.kind == "float" and dtype.bits < 32:
         return dtypes.f32
     return dtype
@@ -181,7 +183,7 @@ class Evaluator:
 
     def store_form(self, machine: Value, dtype: DType) -> Value:
         """A machine value, already rounded to the type, as it is stored."""
-        if machine.type.dtype is dtype:
+        if machine.type.dtype is dtype or dtype is dtypes.string:
             return machine
         return self.b.convert(machine, dtype, exact=True)
 
@@ -442,10 +444,13 @@ def _pad(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
     """Inside of the operand an index is moved, and lanes stay neighbours; outside of it the mode says what is read."""
     x, *fill = op.operands
     mode = op.attributes.get("mode", "constant")
-    inner, scalar, vector = list(place), [], []
-    near = [never_negative(d - p) and never_negative(d - q) for p, q, d in zip(op.attributes["low"], op.attributes["high"], x.type.shape, strict=True)]
+    inner = list(place)
+    scalar: list[Value] = []
+    vector: list[Value] = []
+    pads = list(zip(op.attributes["low"], op.attributes["high"], x.type.shape, strict=True))
+    near = [never_negative(size - low) and never_negative(size - high) for low, high, size in pads]
     spread: dict[int, LaneIndex] = {}  # axes along which lanes may lie on both sides of an end
-    for axis, (low, high, size) in enumerate(zip(op.attributes["low"], op.attributes["high"], x.type.shape, strict=True)):
+    for axis, (low, high, size) in enumerate(pads):
         if low == 0 and high == 0:
             continue
         moved = lane_index.add(e.b, place[axis], uniform(e.b.isub(0, e.kernel.dim(low))), e.lanes)

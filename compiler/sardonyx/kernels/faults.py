@@ -13,4 +13,5 @@ class FaultKind(IntEnum):
     NO_STRING_MEMORY = 6
     DIVISION_BY_ZERO = 16
     INDEX_OUT_OF_RANGE = 17
+    NO_NUMBER = 19
     EXTERNAL = 18  # of the program: a function that a user registered

@@ -18,9 +18,14 @@ from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import DimLike
 from sardonyx_runtime.dtypes import DType
 
-__all__ = ["Kernel", "KernelArgument", "KernelBuilder", "Scratch"]
+__all__ = ["Kernel", "KernelArgument", "KernelBuilder", "Scratch", "StringHeap", "memory_type"]
 
 _BAKED = 32
+
+
+def memory_type(dtype: DType) -> DType:
+    """The type of elements in memory: a string is the address of its record."""
+    return dtypes.i64 if dtype is dtypes.string else dtype
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +36,11 @@ class Scratch:
     size: DimLike
 
 
-KernelArgument = Value | Dense | Scratch | DimLike | Location | None
+class StringHeap:
+    """Stands for the memory of a run's strings among a kernel's arguments."""
+
+
+KernelArgument = StringHeap | Value | Dense | Scratch | DimLike | Location | None
 
 
 @dataclass(frozen=True)
@@ -68,13 +77,14 @@ class KernelBuilder:
         self._parameters: dict[tuple[object, DimLike], Value] = {}
         self.maybe: dict[tuple[DimLike, DimLike], None] = {}
         self._status: Value | None = None
+        self._heap: Value | None = None
         self.begin = Value(INDEX, self.b.function.body, 0, "begin")
         self.end = Value(INDEX, self.b.function.body, 0, "end")
 
     def buffer(self, tensor: Value, dtype: DType | None = None, name: str = "") -> Value:
         """An argument for the memory of a tensor."""
         self.arguments.append(tensor)
-        return self.b.argument(BufferType(dtype or tensor.type.dtype), name or tensor.name)
+        return self.b.argument(BufferType(memory_type(dtype or tensor.type.dtype)), name or tensor.name)
 
     def dim(self, dim: DimLike) -> Index:
         """The value of a dim: small constants as they are, else an argument."""
@@ -128,6 +138,13 @@ class KernelBuilder:
         """An argument for temporary memory."""
         self.arguments.append(scratch)
         return self.b.argument(BufferType(scratch.dtype), name)
+
+    def heap(self) -> Value:
+        """The argument for the memory of strings; a kernel that has it runs in one piece."""
+        if self._heap is None:
+            self.arguments.append(StringHeap())
+            self._heap = self.b.argument(BufferType(dtypes.i64), "heap")
+        return self._heap
 
     def offset_buffer(self, buffer: Value, offset: DimLike, role: object) -> Value:
         """A buffer from an element on."""

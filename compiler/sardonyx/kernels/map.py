@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sardonyx.ir.graph import Block, Location, Op, Value
 from sardonyx.ir.types import Shape, TensorType
 from sardonyx.kernels.evaluator import Evaluator, Source
-from sardonyx.kernels.kernel import Kernel, KernelBuilder
+from sardonyx.kernels.kernel import Kernel, KernelBuilder, memory_type
 from sardonyx.kernels.lane_index import LaneIndex, known_multiple, uniform
 from sardonyx.kernels.regions import region_of
 from sardonyx.kernels.slots import Slot, strides_in
@@ -70,7 +70,7 @@ def vector_lanes(target: Target, dtypes_used: Sequence[DType]) -> int:
     """Lanes so that the widest value computed with fills one register."""
     widest = 1
     for dtype in dtypes_used:
-        size = 4 if dtype.kind == "float" and dtype.bits < 32 else max(1, dtype.bits // 8)
+        size = 4 if dtype.kind == "float" and dtype.bits < 32 else max(1, memory_type(dtype).bits // 8)
         widest = max(widest, size)
     return max(1, target.vector_bytes // widest)
 

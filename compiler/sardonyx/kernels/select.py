@@ -24,6 +24,7 @@ from sardonyx.kernels.sort_rows import sort_rows_kernel
 from sardonyx.kernels.target import Target
 from sardonyx.kernels.top_k import top_k_kernel
 from sardonyx.kernels.transpose import transpose_kernel
+from sardonyx.kernels.text import text_kernel
 from sardonyx.kernels.trees import trees_kernel
 from sardonyx.kernels.views import view_of
 from sardonyx.kernels.window import window_kernel
@@ -88,6 +89,10 @@ def _mersenne_twister(op: Op, target: Target) -> Sequence[Kernel]:
     return [mersenne_twister_kernel(op.regions[0], op.results[0])]
 
 
+def _text(op: Op, target: Target) -> Sequence[Kernel]:
+    return [text_kernel(op.regions[0], op.operands, op.results)]
+
+
 def _trees(op: Op, target: Target) -> Sequence[Kernel]:
     return [trees_kernel(op.regions[0], op.operands, op.results, target)]
 
@@ -114,6 +119,7 @@ _KINDS: dict[str, Callable[[Op, Target], Sequence[Kernel]]] = {
     "sort_rows": _single(sort_rows_kernel),
     "nonzero": _single(nonzero_kernel),
     "nms": _single(nms_kernel),
+    "text": _text,
     "trees": _trees,
     "mersenne_twister": _mersenne_twister,
 }

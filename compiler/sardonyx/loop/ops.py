@@ -142,6 +142,8 @@ declare(
     traits=[Trait.EFFECT],
     doc="call a user's function on buffers of the given shapes, the first `inputs` of which it reads",
 )
+declare("loop.new_string", "heap length", traits=[Trait.EFFECT], doc="the address of a new string of `length` bytes; 0 if there is no memory")
+declare("loop.heap", "", "", doc="the words of the context for the memory of strings")
 declare("loop.entropy", "buffer", "number", traits=[Trait.EFFECT], doc="write a u64 that differs from run to run")
 declare("loop.copy", "target source size", "", traits=[Trait.EFFECT], doc="copy bytes")
 declare(

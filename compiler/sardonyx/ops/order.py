@@ -1,4 +1,4 @@
-"""Operators of order and of data-dependent size: TopK, NonZero, Unique, Compress, NonMaxSuppression, running sums."""
+"""Order and sizes that are data: TopK, NonZero, Unique, Compress, NonMaxSuppression, running sums."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def non_max_suppression(
             b.require(
                 "equal", have, want, f"axis {i} of the boxes and axis {j} of the scores have to be equal"
             )
-    images, labels, count = scores.type.shape
+    images, _, count = scores.type.shape
     boxes = b.assume_shape(boxes, (images, count, boxes.type.shape[2]))
     most: DimLike = 0
     if max_output_boxes_per_class is not None:

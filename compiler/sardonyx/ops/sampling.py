@@ -117,29 +117,31 @@ def _neighbours(
     b: Builder, n: Value, size: DimLike, mode: str, padding: str, align: bool, weights: dtypes.DType
 ) -> list[_Neighbour]:
     """What goes into each result along one axis, for coordinates from -1 to 1."""
-    length = b.broadcast_to(b.convert(number(b, size), n.type.dtype), n.type.shape)
+    dtype = n.type.dtype
+    spread = lambda v: b.broadcast_to(b.convert(v, dtype), n.type.shape)  # noqa: E731
+    length, last = spread(number(b, size)), spread(number(b, size - 1))
     one, half = b.full(1.0, n), b.full(0.5, n)
     moved = b.add(n, one)
     if align:
-        low, high = b.full(0.0, n), b.sub(length, one)
-        at = b.mul(b.mul(moved, half), high)
+        low, high, span = b.full(0.0, n), last, last
+        at = b.mul(b.mul(moved, half), last)
     else:
-        low, high = b.full(-0.5, n), b.sub(length, half)
+        low, high, span = b.full(-0.5, n), spread(b.sub(number(b, size), number(b, 0.5))), length
         at = b.mul(b.sub(b.mul(moved, length), one), half)
     if mode == "nearest":
         at = b.round_even(at)
     if padding == "border":
         outside = b.or_(b.lt(at, low), b.gt(at, high))
-        at = b.select(outside, b.max(b.min(at, b.sub(length, one)), b.full(0.0, n)), at)
+        at = b.select(outside, b.max(b.min(at, last), b.full(0.0, n)), at)
     elif padding == "reflection":
-        at = _reflected(b, at, low, high)
+        at = _reflected(b, at, low, high, span)
 
     def neighbour(place: Value, weight: Value | None) -> _Neighbour:
         inside = None
         if padding == "zeros":
             inside = b.and_(b.ge(place, b.full(0.0, n)), b.lt(place, length))
         elif padding == "reflection":
-            place = b.trunc(_reflected(b, place, low, high))
+            place = b.trunc(_reflected(b, place, low, high, span))
         return _Neighbour(clamped(b, place, size), None if weight is None else b.convert(weight, weights), inside)
 
     if mode == "nearest":
@@ -152,9 +154,8 @@ def _neighbours(
     return [neighbour(b.add(floor, b.full(s, n)), cubic_weight(b, d, _CUBIC)) for s, d in steps]
 
 
-def _reflected(b: Builder, at: Value, low: Value, high: Value) -> Value:
+def _reflected(b: Builder, at: Value, low: Value, high: Value, span: Value) -> Value:
     """Mirrored at both borders until it is between them."""
-    span = b.sub(high, low)
     flat = b.eq(span, b.full(0.0, at))  # a single place
     divisor = b.select(flat, b.full(1.0, at), span)
     distance = b.abs(b.sub(at, low))

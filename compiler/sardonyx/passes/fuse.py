@@ -15,6 +15,7 @@ from sardonyx.passes.fuse_contraction import contraction_groups
 from sardonyx.passes.fuse_rows import rows_groups
 from sardonyx.passes.order import sort_block
 from sardonyx.passes.simplify import remove_unused
+from sardonyx_runtime import dtypes
 
 __all__ = ["VIEWS", "Fuse", "make_group"]
 
@@ -47,14 +48,32 @@ class Fuse:
         for function in module.functions.values():
             for block in blocks(function):
                 remove_unused(block)
+                _repeat_for_each_user(block)
                 _Fuser(Region(block), self.max).run()
         return True
+
+
+def _repeat_for_each_user(block: Block) -> None:
+    """A single element that several ops want repeated is repeated by each of them: no memory is filled with it."""
+    for op in block.ops.copy():
+        if op.name != "core.broadcast" or op.operands[0].type.size != 1:
+            continue
+        for user in list(dict.fromkeys(op.result.uses))[1:]:
+            if user.block is not block or not (has_trait(user, Trait.ELEMENTWISE) or has_trait(user, Trait.MOVEMENT)):
+                continue
+            copy = Op(op.name, op.operands, [op.result.type], dict(op.attributes), location=op.location)
+            copy.block = block
+            block.ops.insert(block.ops.index(op) + 1, copy)
+            user.set_operands([copy.result if o is op.result else o for o in user.operands])
 
 
 def is_scalar_constant(value: Value) -> bool:
     """A constant of one element: an immediate of the code."""
     op = value.op
-    return op is not None and op.name == "core.constant" and op.attributes["value"].array.size == 1
+    if op is None or op.name != "core.constant":
+        return False
+    dense = op.attributes["value"]
+    return bool(dense.array.size == 1) and dense.dtype is not dtypes.string
 
 
 class _Fuser:
@@ -163,6 +182,10 @@ _KINDS = {
     "core.nms": "nms",
     "core.tree_ensemble": "trees",
     "core.mersenne_twister": "mersenne_twister",
+    **{
+        f"core.{k}": "text"
+        for k in "string_equal string_concat find_string change_case count_parts string_part format parse".split()
+    },
 }
 
 

@@ -7,13 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from sardonyx.core.external import link_symbol
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Block, Function, Location, Op, Value, walk
 from sardonyx.ir.types import BufferType, TensorType
-from sardonyx.kernels.kernel import Kernel, Scratch
+from sardonyx.kernels.kernel import Kernel, Scratch, StringHeap
 from sardonyx.kernels.map import copy_kernel
 from sardonyx.kernels.select import kernels_of
+from sardonyx.kernels.text import address_kernel
 from sardonyx.kernels.target import Target
 from sardonyx.loop.builder import INDEX
 from sardonyx.loop.fingerprint import fingerprint
@@ -24,6 +27,7 @@ from sardonyx.passes.order import bound_symbols
 from sardonyx.passes.parts import Placement, is_concatenation, parts_of, placements
 from sardonyx.passes.program import Port, Program
 from sardonyx_runtime import dtypes
+from sardonyx_runtime.strings import records
 from sardonyx_runtime.dims import DimLike, product, symbols_of
 
 __all__ = ["schedule"]
@@ -45,6 +49,7 @@ class _Scheduler:
     dims: dict[DimLike, Value] = field(default_factory=dict)
     scratches: dict[Scratch, Value] = field(default_factory=dict)
     outputs: dict[Value, int] = field(default_factory=dict)  # values computed straight into an output
+    texts: dict[str, Value] = field(default_factory=dict)  # constant strings by their digest
     prologue: list[Op] = field(default_factory=list)  # what is the same everywhere, before all else
 
     placed: dict[Value, Placement] = field(default_factory=dict)  # parts computed straight into a concatenation
@@ -141,7 +146,28 @@ class _Scheduler:
         self.buffers[root] = found
         return found
 
+    def text_constant(self, dense: Dense) -> Value:
+        """The addresses of constant strings, made once at the beginning of a run: where their bytes are is known then."""
+        found = self.texts.get(dense.key)
+        if found is None:
+            data, starts = records(dense.array.ravel().tolist())
+            offsets, memory = Dense(np.array(starts, np.int64)), Dense(np.frombuffer(data, np.uint8))
+            kernel = address_kernel()
+            symbol = f"k_{fingerprint(kernel)}"
+            if symbol not in self.program.kernels:
+                self.program.add_kernel(symbol, kernel, Location())
+            size = {"size": 8 * len(starts), "dtype": dtypes.i64}
+            place = Op("loop.allocate", (), [BufferType(dtypes.i64)], size)
+            count = self.emit("const", (), INDEX, value=len(starts))
+            operands = [self.weights(offsets), self.weights(memory), place.result, count]
+            launch = {"kernel": symbol, "range": 1, "cost": 100 * len(starts)}
+            self.prologue += [place, Op("loop.launch", operands, (), launch)]
+            found = self.texts[dense.key] = place.result
+        return found
+
     def weights(self, dense: Dense) -> Value:
+        if dense.dtype is dtypes.string:
+            return self.text_constant(dense)
         offset = self.program.weights.place(dense)
         return self.emit("weights", (), BufferType(dense.dtype), offset=offset, dtype=dense.dtype)
 
@@ -209,6 +235,8 @@ class _Scheduler:
     def argument(self, argument: Any) -> Value:
         if argument is None:
             return self.emit("status", (), BufferType(dtypes.i64))
+        if isinstance(argument, StringHeap):
+            return self.emit("heap", (), BufferType(dtypes.i64))
         if isinstance(argument, Location):
             return self.emit("const", (), INDEX, value=self.program.node_number(argument))
         if isinstance(argument, Value):
@@ -251,7 +279,7 @@ class _Scheduler:
         self.effect("read_dims", [self.buffer(x) for x in op.operands], op.location, **attributes)
 
 
-_EVERYWHERE = frozenset({"input", "weights", "status", "const"})
+_EVERYWHERE = frozenset({"input", "weights", "heap", "status", "const"})
 
 _OPS = {
     "core.if": lambda scheduler, op: control_schedule.choice(scheduler, op),
