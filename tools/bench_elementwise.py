@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import argparse
 import math
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnxruntime
+from bench_timing import medians
 from onnx import TensorProto, helper
 
 import sardonyx
@@ -63,26 +63,6 @@ def values(dtype: dtypes.DType, shape: Shape, rng: np.random.Generator) -> np.nd
     if dtype.is_integer:
         return rng.integers(-100, 100, shape).astype(dtype.numpy)
     return np.asarray(rng.standard_normal(shape) * 8).astype(dtype.numpy)
-
-
-def medians(first: Callable[[], Any], second: Callable[[], Any], budget: float) -> tuple[float, float]:
-    """Median seconds of both, run in turn."""
-    for fn in (first, second, first, second):
-        fn()
-    start = time.perf_counter()
-    first()
-    second()
-    once = max(time.perf_counter() - start, 1e-7)
-    inner = max(1, int(2e-5 / once))
-    rounds = max(7, min(400, int(budget / (once * inner))))
-    a, b = [], []
-    for _ in range(rounds):
-        for fn, times in ((first, a), (second, b)):
-            start = time.perf_counter()
-            for _ in range(inner):
-                fn()
-            times.append((time.perf_counter() - start) / inner)
-    return float(np.median(a)), float(np.median(b))
 
 
 def peer(data: bytes, feeds: dict[str, Any], op: str) -> tuple[Callable[[], Any], str]:

@@ -14,37 +14,17 @@ import argparse
 import importlib
 import math
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime
 from bench_rows.row import Row
+from bench_timing import medians
 
 import sardonyx
 
 SECTIONS = sorted(p.stem for p in Path(__file__).with_name("bench_rows").glob("*.py") if p.stem not in ("__init__", "row"))
-
-
-def medians(first: Callable[[], Any], second: Callable[[], Any], budget: float) -> tuple[float, float]:
-    """Median seconds of both, run in turn."""
-    for fn in (first, second, first, second):
-        fn()
-    start = time.perf_counter()
-    first()
-    second()
-    once = max(time.perf_counter() - start, 1e-7)
-    inner = max(1, int(1e-4 / once))
-    rounds = max(7, min(300, int(budget / (once * inner))))
-    times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(rounds):
-        for fn, into in zip((first, second), times, strict=True):
-            start = time.perf_counter()
-            for _ in range(inner):
-                fn()
-            into.append((time.perf_counter() - start) / inner)
-    return float(np.median(times[0])), float(np.median(times[1]))
 
 
 def session_of(row: Row) -> onnxruntime.InferenceSession:

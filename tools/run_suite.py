@@ -29,6 +29,8 @@ import onnx
 from onnx import numpy_helper
 
 import sardonyx
+import sardonyx.build
+import sardonyx.specialised  # now, that not each child process does it
 
 __all__ = ["VARIANTS", "isolated", "outcome", "suite"]
 

@@ -54,8 +54,8 @@ declare(
     evaluate=_top_k,
     traits=[Trait.EXACT],
     doc=(
-        "the k largest or smallest elements of the last axis in that order, and their indices; NaN is above all, "
-        "equal elements keep the order of their indices; with k the extent it sorts"
+        "the k largest or smallest elements of the last axis in that order, and their indices; NaN is above "
+        "all, equal elements keep the order of their indices; with k the extent it sorts"
     ),
 )
 
@@ -81,7 +81,7 @@ declare(
     infer=_sort_rows_rule,
     evaluate=_sort_rows,
     traits=[Trait.EXACT],
-    doc="the order in which the rows of a matrix ascend, compared element by element; equal rows keep theirs",
+    doc="how the rows of a matrix ascend, compared element by element; equal rows keep their order",
 )
 
 
@@ -97,7 +97,7 @@ declare(
     infer=_nonzero_rule,
     evaluate=lambda attributes, x: np.array(np.nonzero(x), np.int64).reshape(x.ndim, -1),
     traits=[Trait.EXACT],
-    doc="the indices of the elements of a bool tensor that are true, a column for each; `count` is how many there are",
+    doc="the indices of the true elements of a bool tensor, a column for each; `count` is how many there are",
 )
 
 

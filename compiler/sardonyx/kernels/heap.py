@@ -1,4 +1,4 @@
-"""A binary heap of entries in memory, built and taken down in place (J. W. J. Williams, 1964; R. W. Floyd, 1964)."""
+"""A binary heap of entries, built and taken down in place (J. W. J. Williams and R. W. Floyd, 1964)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slots: where the rows of a tensor lie inside a larger one, so that it is computed straight into its place."""
+"""Slots: where the rows of a tensor lie inside a larger one, in which it is computed at once."""
 
 from __future__ import annotations
 
