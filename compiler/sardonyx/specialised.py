@@ -135,9 +135,11 @@ class SpecialisedModel:
                 raise RuntimeFault(f"there is no input {unknown[0]!r}; the inputs are {', '.join(self._names)}")
             given = dict(feeds)
         else:
-            if len(feeds) != len(self._names):
+            needed = [n for n in self._names if n not in self._defaults]
+            names = self._names if len(feeds) == len(self._names) else needed
+            if len(feeds) != len(names):
                 raise RuntimeFault(f"{len(feeds)} feeds for {len(self._names)} inputs ({', '.join(self._names)})")
-            given = dict(zip(self._names, feeds, strict=True))
+            given = dict(zip(names, feeds, strict=True))
         missing = [n for n in self._names if n not in given and n not in self._defaults]
         if missing:
             raise RuntimeFault(f"the input {missing[0]!r} is missing from the feeds")

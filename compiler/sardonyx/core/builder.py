@@ -122,7 +122,7 @@ class Builder:
         arrays = [constant_of(o) for o in operands]
         static = all(isinstance(t, TensorType) and t.is_static for t in types)
         known = static and all(a is not None and a.nbytes <= _FOLD_BYTES for a in arrays)
-        if known and not any(isinstance(a, Dim) for a in attributes.values()):
+        if known and not _mentions_dims(attributes):
             values = decl.evaluate(attributes, *arrays)
             return tuple(self.constant(v, t.dtype) for v, t in zip(values, types, strict=True))  # type: ignore[attr-defined]
         return tuple(self.emit(name, operands, types, attributes).results)
@@ -135,7 +135,7 @@ class Builder:
         if not operands or not type_.is_static or decl.evaluate is None:
             return None
         arrays = [constant_of(o) for o in operands]
-        if any(a is None for a in arrays):
+        if any(a is None for a in arrays) or _mentions_dims(attributes):
             return None
         size = int(np.prod(type_.shape, dtype=np.int64)) * type_.dtype.itemsize  # type: ignore[arg-type]
         spread = decl.name == "core.broadcast"
@@ -313,6 +313,12 @@ class Builder:
         if keepdims and axes:
             result = self.reshape(result, [1 if i in axes else d for i, d in enumerate(x.type.shape)])
         return result
+
+
+def _mentions_dims(attributes: dict[str, Any]) -> bool:
+    """Whether an attribute is known only at run time, such as the place of a slice."""
+    values = attributes.values()
+    return any(isinstance(d, Dim) for v in values for d in (v if isinstance(v, tuple) else (v,)))
 
 
 _DIVISIONS = frozenset({"core.div", "core.rem", "core.mod"})

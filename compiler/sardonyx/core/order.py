@@ -192,7 +192,7 @@ declare(
     infer=_nms_rule,
     evaluate=_nms,
     doc=(
-        "per image and label the boxes with a score above `least`, by falling score, each unless it overlaps one "
-        "chosen before by more than `iou`; at most `most`, and how many there are (the rest is undefined)"
+        "per image and label the boxes with a score above `least`, by falling score, each unless it overlaps "
+        "one chosen before by more than `iou`; at most `most`, and how many there are (the rest is undefined)"
     ),
 )

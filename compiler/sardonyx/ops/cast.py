@@ -6,6 +6,7 @@ from typing import Any
 
 from sardonyx.core.builder import Builder
 from sardonyx.core.small_floats import ROUND_MODES
+from sardonyx.core.text_numbers import NUMBER
 from sardonyx.errors import CompileError
 from sardonyx.frontend import schemas
 from sardonyx.ir.graph import Value
@@ -38,8 +39,10 @@ def convert(b: Builder, x: Value, to: DType, *, saturate: int = 1, round_mode: s
     """x in another type by the tables of Cast; those of the model's opset where they differ."""
     if x.type.dtype is to:
         return x
-    if dtypes.string in (x.type.dtype, to):
-        raise CompileError(f"the conversion from {x.type.dtype.onnx_name} to {to.onnx_name} is not supported")
+    if to is dtypes.string:
+        return b.format(b.convert(x, dtypes.f32) if x.type.dtype.is_small_float else x)
+    if x.type.dtype is dtypes.string:
+        return _from_text(b, x, to)
     attributes: dict[str, Any] = {}
     if to is dtypes.f8e8m0:
         attributes["round_mode"] = round_mode
@@ -48,6 +51,15 @@ def convert(b: Builder, x: Value, to: DType, *, saturate: int = 1, round_mode: s
     if (to is dtypes.f8e8m0 or to in _FLOAT8) and not saturate:
         attributes["saturate"] = False
     return b.convert(x, to, **attributes)
+
+
+def _from_text(b: Builder, x: Value, to: DType) -> Value:
+    if to in NUMBER:
+        return b.parse(x, to=to)
+    if to.kind == "complex":
+        raise CompileError(f"the conversion from string to {to.onnx_name} is not supported")
+    # Types of 8 bits and fewer are narrow enough for a second rounding not to show only by way of float64.
+    return b.convert(b.parse(x, to=dtypes.f64 if to.is_float else dtypes.i64), to)
 
 
 def _check_round_mode(round_mode: str) -> None:

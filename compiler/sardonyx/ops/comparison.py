@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from sardonyx.core.builder import Builder
-from sardonyx.errors import CompileError
 from sardonyx.ir.graph import Value
 from sardonyx.ops.arithmetic import binary, binary_1
 from sardonyx.ops.registry import onnx_op
@@ -33,8 +32,8 @@ onnx_op("Equal", until=6)(binary_1("eq"))
 
 @onnx_op("Equal", since=7)
 def equal(b: Builder, x: Value, y: Value) -> Value:
-    _no_text("Equal", x, y)
-    return b.eq(*b.broadcast(x, y))
+    equal = b.string_equal if x.type.dtype is dtypes.string else b.eq
+    return equal(*b.broadcast(x, y))
 
 
 @onnx_op("Not")
@@ -44,13 +43,7 @@ def not_(b: Builder, x: Value) -> Value:
 
 @onnx_op("Where", since=9)
 def where(b: Builder, condition: Value, x: Value, y: Value) -> Value:
-    _no_text("Where", x, y)
     return b.select(*b.broadcast(condition, x, y))
-
-
-def _no_text(op_type: str, *values: Value) -> None:
-    if any(v.type.dtype is dtypes.string for v in values):
-        raise CompileError(f"{op_type} of strings is not supported", hint="numbers and booleans are")
 
 
 @onnx_op("IsNaN", since=9)

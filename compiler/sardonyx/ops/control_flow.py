@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sardonyx.core.aggregates import is_plain
+from sardonyx.core.aggregates import OptionalValue, is_plain
 from sardonyx.core.builder import Builder, constant_of
 from sardonyx.core.control_builder import LoopBody, build_if, build_loop, discard
 from sardonyx.errors import CompileError, NeedsConstant
 from sardonyx.ir.graph import Block, Value
 from sardonyx.ops.registry import onnx_op
-from sardonyx.ops.shape import normal_axis, static_ints
+from sardonyx.ops.shape import concat, normal_axis, static_ints
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import DimLike
 
@@ -79,8 +79,8 @@ def _unrolled(
             raise CompileError(f"a loop that has to be unrolled makes more than {_MOST_PASSES} passes")
         number, goes_on = b.constant(index, dtypes.i64), b.constant(True, dtypes.boolean)
         next_condition, *results = body(b, [number, goes_on, *carried])
-        carried = results[: len(carried)]
         elements = results[len(carried) :]
+        carried = [_as_carried(old, new) for old, new in zip(carried, results, strict=False)]
         stacks = stacks or [[] for _ in elements]
         for stack, element in zip(stacks, elements, strict=True):
             stack.append(element)
@@ -88,13 +88,15 @@ def _unrolled(
         index += 1
     if not index:
         return [*carried, *_nothing_stacked(b, carried, body)]
-    stacked = [
-        b.op("core.concat", *[b.reshape(e, (1, *e.type.shape)) for e in stack], axis=0)
-        if len(stack) > 1
-        else b.reshape(stack[0], (1, *stack[0].type.shape))
-        for stack in stacks
-    ]
+    stacked = [concat(b, *[b.reshape(e, (1, *e.type.shape)) for e in stack], axis=0) for stack in stacks]
     return [*carried, *stacked]
+
+
+def _as_carried(old: Any, new: Any) -> Any:
+    """What a pass gives, as an optional where one is carried."""
+    if isinstance(old, OptionalValue) and not isinstance(new, OptionalValue):
+        return OptionalValue(new, new.type)
+    return new
 
 
 def _nothing_stacked(b: Builder, carried: Sequence[Any], body: Body) -> list[Value]:

@@ -28,15 +28,15 @@ def lookup(b: Builder, x: Value, keys: Array, values: Array, default: Any, dtype
         return b.broadcast_to(b.constant(np.asarray(default, dtype.numpy), dtype), x.type.shape)
     table = b.constant(np.append(values.astype(dtype.numpy), np.asarray(default, dtype.numpy)[None]), dtype)
     if source is dtypes.string:
-        place = b.op("core.find_string", x, b.constant(keys.astype(object), source))
-        return b.op("core.gather", table, place, axis=0)
+        place = b.find_string(x, keys=Dense(keys.astype(object), source))
+        return b.op("core.gather", table, place, axis=0, trusted=True)
     last = {float(k) if source.is_float else int(k): i for i, k in enumerate(keys.tolist()) if k == k}
     nan = [i for i, k in enumerate(keys.tolist()) if k != k]
     found = sorted(last.items())
     place = _search(b, x, [k for k, _ in found], [i for _, i in found], len(values))
     if nan:
         place = b.select(b.is_nan(x), b.full(nan[-1], place), place)
-    return b.op("core.gather", table, place, axis=0)
+    return b.op("core.gather", table, place, axis=0, trusted=True)
 
 
 def _search(b: Builder, x: Value, keys: Sequence[Any], places: Sequence[int], missing: int) -> Value:
@@ -52,10 +52,10 @@ def _search(b: Builder, x: Value, keys: Sequence[Any], places: Sequence[int], mi
     step = size // 2
     while step:  # the last key that is not above x
         ahead = b.add(at, b.full(step, at))
-        at = b.select(b.le(b.op("core.gather", ordered, ahead, axis=0), x), ahead, at)
+        at = b.select(b.le(b.op("core.gather", ordered, ahead, axis=0, trusted=True), x), ahead, at)
         step //= 2
-    hit = b.eq(b.op("core.gather", ordered, at, axis=0), x)
-    return b.select(hit, b.op("core.gather", targets, at, axis=0), b.full(missing, at))
+    hit = b.eq(b.op("core.gather", ordered, at, axis=0, trusted=True), x)
+    return b.select(hit, b.op("core.gather", targets, at, axis=0, trusted=True), b.full(missing, at))
 
 
 def _given(kind: str, choices: dict[str, Any]) -> tuple[str, Any]:

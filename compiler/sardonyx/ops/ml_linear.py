@@ -132,7 +132,7 @@ def one_hot_encoder(
     keys = b.constant(list(categories), dtypes.string if of_text else dtypes.i64)
     shape = (*x.type.shape, len(categories))
     values = b.broadcast_to(b.reshape(x if of_text else b.convert(x, dtypes.i64), (*x.type.shape, 1)), shape)
-    hit = b.eq(values, b.broadcast_to(keys, shape))
+    hit = (b.string_equal if of_text else b.eq)(values, b.broadcast_to(keys, shape))
     if not zeros:
         raise CompileError("OneHotEncoder with zeros=0 is not supported", hint="with zeros=1 it is")
     return b.convert(hit, dtypes.f32)

@@ -123,4 +123,4 @@ def class_labels(b: Builder, index: Value, labels: Sequence[int] | Sequence[str]
     if list(labels) == list(range(len(labels))):
         return index
     dtype = dtypes.string if isinstance(labels[0], (str, bytes)) else dtypes.i64
-    return b.op("core.gather", b.constant(np.array(labels, dtype.numpy), dtype), index, axis=0)
+    return b.op("core.gather", b.constant(np.array(labels, dtype.numpy), dtype), index, axis=0, trusted=True)

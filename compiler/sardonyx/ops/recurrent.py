@@ -209,12 +209,14 @@ class _Network:
             if value.type.rank != 3:
                 raise CompileError(f"{name} {value.type.describe()} needs three axes")
         hidden = self.recurrence.type.shape[-1]
-        if not isinstance(hidden, int) or (self.hidden_size is not None and self.hidden_size != hidden):
+        if not isinstance(hidden, int) and self.hidden_size is not None:
+            hidden = self.hidden_size
+        if not isinstance(hidden, int) or self.hidden_size not in (None, hidden):
             raise CompileError(f"hidden_size {self.hidden_size} and the weights R {self.recurrence.type.describe()} differ")
         self.hidden = hidden
         wide = dtypes.f32 if self.dtype.bits == 16 else self.dtype
         count, rows = len(self.backward), self.gates * hidden
-        if self.weights.type.shape[0] != count:
+        if self.weights.type.shape[0] != count and isinstance(self.weights.type.shape[0], int):
             raise CompileError(f"the weights W {self.weights.type.describe()} are not for {count} directions")
         self.weights = self.fitted("W", self.weights, (count, rows, self.weights.type.shape[2]))
         self.x = self.fitted("X", self.x, (*self.x.type.shape[:2], self.weights.type.shape[2]))

@@ -11,7 +11,7 @@ from sardonyx.errors import CompileError, NeedsConstant
 from sardonyx.ir.graph import Value
 from sardonyx.ir.types import OptionalType, TensorType, Type, UnrankedType
 from sardonyx.ops.registry import onnx_op
-from sardonyx.ops.shape import normal_axis, static_ints
+from sardonyx.ops.shape import concat, normal_axis, static_ints
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import symbols_of
 
@@ -112,7 +112,7 @@ def concat_from_sequence(b: Builder, sequence: SequenceValue, *, axis: int, new_
     place = normal_axis(axis, rank)
     if new_axis:
         parts = [b.reshape(p, (*p.type.shape[:place], 1, *p.type.shape[place:])) for p in parts]
-    return b.op("core.concat", *parts, axis=place) if len(parts) > 1 else parts[0]
+    return concat(b, *parts, axis=place)
 
 
 @onnx_op("SequenceMap")

@@ -1,0 +1,271 @@
+"""plan_memory: what shares memory is never needed at the same time.
+
+The lives are found anew by stepping through the program, loops and branches included, with numbers for
+all dims; nothing of the pass's own reasoning is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sardonyx.frontend import import_model
+from sardonyx.ir.graph import Block, Op, Value, walk
+from sardonyx.passes.plan_memory import MemoryPlan
+from sardonyx.passes.program import Program
+from sardonyx.pipeline import run_passes, to_program
+from sardonyx.targets.host import host_target
+from sardonyx_runtime.dims import Dim, evaluate, symbols_of
+
+from ..helpers import make_model
+
+F = np.float32
+
+
+def planned(nodes: Any, feeds: Any, **options: Any) -> tuple[Program, MemoryPlan]:
+    module = import_model(make_model(nodes, feeds, **options))
+    run_passes(module)
+    return to_program(module, host_target())
+
+
+@dataclass
+class Instance:
+    """Memory given out once: where it is, and the first and last step that uses it."""
+
+    name: str
+    chunk: int
+    start: int
+    stop: int
+    first: int = -1
+    last: int = -1
+
+
+@dataclass
+class Trace:
+    """A run without its arithmetic."""
+
+    plan: MemoryPlan
+    symbols: dict[str, int]
+    branch: int
+    passes: int
+    step: int = 0
+    instances: list[Instance] = field(default_factory=list)
+    reserved: dict[int, int] = field(default_factory=dict)
+    moves: list[tuple[int, int]] = field(default_factory=list)  # (step, chunk) of memory that was made larger
+    of: dict[Value, Instance] = field(default_factory=dict)
+
+    def number(self, dim: int | Dim) -> int:
+        for name in symbols_of(dim):
+            self.symbols.setdefault(name, 3)  # bound by data
+        return evaluate(dim, self.symbols)
+
+    def block(self, block: Block) -> None:
+        for op in block.ops:
+            self.op(op)
+
+    def op(self, op: Op) -> None:
+        self.step += 1
+        for operand in op.operands:
+            self.use(operand)
+        match op.name:
+            case "loop.place":
+                self.place(op)
+            case "loop.view":
+                if op.operands[0] in self.of:
+                    self.of[op.result] = self.of[op.operands[0]]
+            case "loop.arena" | "loop.grow":
+                self.reserve(op.attributes["chunk"], self.number(op.attributes["size"]))
+            case "loop.branch":
+                self.block(op.regions[self.branch])
+                self.symbols.update({s: 3 for s in op.attributes["symbols"]})
+            case "loop.repeat":
+                self.repeat(op)
+
+    def use(self, value: Value) -> None:
+        instance = self.of.get(value)
+        if instance is not None:
+            instance.first = self.step if instance.first < 0 else instance.first
+            instance.last = self.step
+
+    def place(self, op: Op) -> None:
+        chunk, offset = op.attributes["chunk"], self.number(op.attributes["offset"])
+        sizes = [a.size for a in self.plan.allocations if a.value is op.result]
+        if not sizes:  # memory of its own, which grows
+            assert chunk >= len({a.chunk for a in self.plan.allocations})
+            return
+        size = self.number(sizes[0])
+        assert 0 <= offset and offset + size <= self.reserved[chunk], "a place beyond its chunk"
+        self.of[op.result] = Instance(op.result.name, chunk, offset, offset + size)
+        self.instances.append(self.of[op.result])
+
+    def reserve(self, chunk: int, size: int) -> None:
+        if size > self.reserved.get(chunk, -1):
+            self.moves.append((self.step, chunk))
+            self.reserved[chunk] = size
+
+    def repeat(self, op: Op) -> None:
+        for name, first in zip(op.attributes["symbols"], op.attributes["first"], strict=True):
+            self.symbols[name] = self.number(first)
+        for index in range(self.passes):
+            self.symbols[op.attributes["index"]] = index
+            self.block(op.regions[0])
+            values = [self.number(v) for v in op.regions[0].terminator.attributes["values"]]
+            self.symbols.update(zip(op.attributes["symbols"], values, strict=True))
+        for name, last in zip(op.attributes["results"], op.attributes["symbols"], strict=True):
+            self.symbols[name] = self.symbols[last]
+        for name in symbols_of(op.attributes["count"]):
+            self.symbols.setdefault(name, self.passes)
+
+    def clashes(self) -> Iterator[str]:
+        """What is needed at the same time in the same memory, or across a move of its chunk."""
+        used = [i for i in self.instances if i.first >= 0 and i.start < i.stop]
+        for number, one in enumerate(used):
+            for other in used[number + 1 :]:
+                together = one.first <= other.last and other.first <= one.last
+                if together and one.chunk == other.chunk and one.start < other.stop and other.start < one.stop:
+                    yield f"{one} and {other}"
+            for step, chunk in self.moves:
+                if chunk == one.chunk and one.first < step <= one.last:
+                    yield f"{one} is moved at {step}"
+
+
+def step_through(program: Program, plan: MemoryPlan, *, size: int = 5, branch: int = 0, passes: int = 2) -> Trace:
+    symbols = {s: size for port in program.inputs for d in port.shape for s in symbols_of(d)}
+    trace = Trace(plan, symbols, branch, passes)
+    trace.block(program.main.body)
+    return trace
+
+
+def check_plan(program: Program, plan: MemoryPlan) -> None:
+    assert not any(op.name == "loop.allocate" for op in walk(program.main))
+    for size in (1, 5, 17):
+        for branch in (0, 1):
+            for passes in (0, 1, 3):
+                trace = step_through(program, plan, size=size, branch=branch, passes=passes)
+                clashes = list(trace.clashes())
+                assert not clashes, clashes[0]
+
+
+class Graphs:
+    """Makes graphs at random: chains with taps, loops and branches; every value is n x 4."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+        self.count = 0
+
+    def name(self) -> str:
+        self.count += 1
+        return f"v{self.count}"
+
+    def nodes(self, values: list[str], length: int, depth: int) -> list[str]:
+        """Nodes that add to the values."""
+        made: list[str] = []
+        for _ in range(length):
+            a, c = (str(v) for v in self.random.choice(values, 2))
+            y, t = self.name(), self.name()
+            match int(self.random.integers(7 if depth else 5)):
+                case 0:
+                    made.append(f"{y} = MatMul ({a}, w)")
+                case 1:
+                    made.append(f"{y} = Add ({a}, {c})")
+                case 2:
+                    made.append(f"{y} = Softmax <axis = 0> ({a})")
+                case 3:
+                    made += [f"{t} = ReduceMax ({a}, one)", f"{y} = Sub ({c}, {t})"]
+                case 4:
+                    made += [f"{t} = CumSum ({a}, zero)", f"{y} = Mul ({t}, {c})"]
+                case 5:
+                    made.append(self.loop(values, y, a, depth))
+                case _:
+                    made.append(self.choice(values, y, depth))
+            values.append(y)
+        return made
+
+    def loop(self, values: list[str], y: str, a: str, depth: int) -> str:
+        state, index, ok, after = (self.name() for _ in range(4))
+        inner = [*values, state]
+        nodes = " ".join(self.nodes(inner, 4, depth - 1))
+        return (
+            f'{y} = Loop (trips, "", {a}) <body = b{y} (int64 {index}, bool {ok}, float[n, 4] {state}) '
+            f"=> ({ok}, {after}) {{ {nodes} {after} = Add ({inner[-1]}, {state}) }}>"
+        )
+
+    def choice(self, values: list[str], y: str, depth: int) -> str:
+        branches = []
+        for which in ("then", "else"):
+            inner, result = list(values), self.name()
+            nodes = " ".join(self.nodes(inner, 3, depth - 1))
+            branches.append(f"{which}_branch = {which}{y} () => ({result}) {{ {nodes} {result} = Neg ({inner[-1]}) }}")
+        return f"{y} = If (flag) <{', '.join(branches)}>"
+
+
+CONSTANTS = {"w": np.eye(4, dtype=F), "one": np.array([1]), "zero": np.array(0)}
+FEEDS = {"x": np.ones((5, 4), F), "z": np.ones((5, 4), F), "trips": np.array(2), "flag": np.array(True)}
+
+
+def random_plan(seed: int, *, symbolic: bool, depth: int) -> tuple[Program, MemoryPlan]:
+    values = ["x", "z"]
+    nodes = Graphs(seed).nodes(values, 10, depth)
+    dims = {"x": ["n", 4], "z": ["n", 4]} if symbolic else None
+    outputs = [values[-1], values[len(values) // 2 + 1]]
+    return planned(nodes, FEEDS, dims=dims, constants=CONSTANTS, outputs=outputs)
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("depth", [0, 1, 2])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_memory_is_needed_twice_at_a_time(seed: int, depth: int, symbolic: bool) -> None:
+    check_plan(*random_plan(seed, symbolic=symbolic, depth=depth))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("seed", range(100, 200))
+def test_no_memory_is_needed_twice_at_a_time_in_many_graphs(seed: int, symbolic: bool) -> None:
+    check_plan(*random_plan(seed, symbolic=symbolic, depth=2))
+
+
+def test_the_check_finds_a_clash() -> None:
+    program, plan = random_plan(1, symbolic=False, depth=0)
+    for op in walk(program.main):
+        if op.name == "loop.place":
+            op.attributes["offset"] = 0
+    assert list(step_through(program, plan).clashes())
+
+
+CHAIN = ["a = MatMul (x, w)", "b = MatMul (a, w)", "c = MatMul (b, w)", "d = MatMul (c, w)", "y = MatMul (d, w)"]
+
+
+@pytest.mark.parametrize("rows", [5, "n"])
+def test_a_chain_needs_the_memory_of_two_values(rows: Any) -> None:
+    program, plan = planned(CHAIN, {"x": FEEDS["x"]}, dims={"x": [rows, 4]}, constants={"w": CONSTANTS["w"]})
+    check_plan(program, plan)
+    total = sum(evaluate(c, {"n": 8}) for c in plan.chunks)
+    assert 0 < total <= 2 * 128 + 4096  # and the scratch of a product
+
+
+def test_a_value_used_in_a_loop_lives_to_its_end() -> None:
+    nodes = [
+        "a = MatMul (x, w)",
+        """y = Loop (trips, "", x) <body = b (int64 i, bool ok, float[n, 4] s) => (ok, t) {
+            u = MatMul (s, w) v = Mul (u, a) r = MatMul (v, w) t = Add (r, s) }>""",
+    ]
+    feeds = {"x": FEEDS["x"], "trips": FEEDS["trips"]}
+    program, plan = planned(nodes, feeds, constants={"w": CONSTANTS["w"]})
+    check_plan(program, plan)
+    (kept,) = [a for a in plan.allocations if a.name == "a"]
+    inside = [a for a in plan.allocations if a.name in ("u", "v", "r") and a is not kept]
+    assert inside
+    assert all(kept.start < a.start and a.end < kept.end for a in inside)
+
+
+def test_sizes_bound_during_the_run_stand_in_a_chunk_of_their_own() -> None:
+    nodes = ["p = NonZero (x)", "q = Cast <to = 1> (p)", "r = CumSum (q, one)", "y = CumSum (r, one)"]
+    program, plan = planned(nodes, {"x": FEEDS["x"]}, constants={"one": np.array(1)})
+    check_plan(program, plan)
+    arenas = [op for op in walk(program.main) if op.name == "loop.arena"]
+    assert [op.attributes["size"] for op in arenas] == plan.chunks[: len(arenas)]
