@@ -19,7 +19,8 @@ from onnx import helper
 from tests.helpers import check, each_engine, make_model, run_model
 
 import sardonyx
-from sardonyx import register_operator
+from sardonyx import model_cache, register_operator
+from sardonyx.frontend import schemas
 
 Array = np.ndarray[Any, Any]
 _numbers = itertools.count()
@@ -54,9 +55,15 @@ int32_t row_lengths(const void *const *inputs, const int64_t *const *input_dims,
 
 
 @pytest.fixture
-def domain() -> Iterator[str]:
-    """A domain that nobody has used."""
-    yield f"test.domain{next(_numbers)}"
+def domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A domain that nobody has used; nothing of it is left afterwards."""
+    monkeypatch.setattr(model_cache, "_suspended", False)
+    name = f"test.domain{next(_numbers)}"
+    yield name
+    for (where, op_type), versions in schemas.operators().items():
+        if where == name:
+            for version in versions:
+                onnx.defs.deregister_schema(op_type, version, name)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +78,14 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
-def model(op_type: str, domain: str, inputs: dict[str, Array], outputs: list[str], dims: Any = None, **attributes: Any) -> Any:
+def model(
+    op_type: str,
+    domain: str,
+    inputs: dict[str, Array],
+    outputs: list[str],
+    dims: Any = None,
+    **attributes: Any,
+) -> Any:
     node = helper.make_node(op_type, list(inputs), outputs, name="node", domain=domain, **attributes)
     made = make_model([node], inputs, dims=dims)
     made.opset_import.append(helper.make_opsetid(domain, 1))
@@ -84,20 +98,28 @@ def test_an_operator_of_core_ops(domain: str, engine: str) -> None:
         "ScaledDifference", domain=domain, inputs=["x: T", "y: T", "z?: T"], outputs=["d: T"],
         attributes={"factor": 2.0, "axis?": int, "powers": list[int]}, types={"T": ["float", "double"]},
     )  # fmt: skip
-    def scaled_difference(b: Any, x: Any, y: Any, z: Any = None, *, factor: float, powers: Any, axis: Any = None) -> Any:
+    def scaled_difference(
+        b: Any, x: Any, y: Any, z: Any = None, *, factor: float, powers: Any, axis: Any = None
+    ) -> Any:
         assert axis is None and powers == (1, 2)
         x, y = b.broadcast(x, y)
         difference = b.mul(b.sub(x, y), b.full(factor, x))
         return difference if z is None else b.add(difference, b.broadcast_to(z, difference.type.shape))
 
     x, y = np.arange(6.0).reshape(2, 3), np.array([1.0, 2, 3])
-    made = model("ScaledDifference", domain, {"x": x, "y": y}, ["d"], {"x": ["n", 3]}, factor=0.5, powers=[1, 2])
+    made = model(
+        "ScaledDifference", domain, {"x": x, "y": y}, ["d"], {"x": ["n", 3]}, factor=0.5, powers=[1, 2]
+    )
     check(run_model(made, [x, y], engine)[0], (x - y) * 0.5)
     with pytest.raises(sardonyx.CompileError, match="powers"):
         run_model(model("ScaledDifference", domain, {"x": x, "y": y}, ["d"]), [x, y], engine)
     wrong = x.astype(np.int32)
     with pytest.raises(sardonyx.CompileError, match="int32"):
-        run_model(model("ScaledDifference", domain, {"x": wrong, "y": wrong}, ["d"], powers=[1, 2]), [wrong, wrong], engine)
+        run_model(
+            model("ScaledDifference", domain, {"x": wrong, "y": wrong}, ["d"], powers=[1, 2]),
+            [wrong, wrong],
+            engine,
+        )
 
 
 @each_engine
@@ -225,7 +247,9 @@ def test_fused_matmul(x_shape: Any, y_shape: Any, attributes: Any, kind: Any, en
             value = np.moveaxis(value, 0, -2)
         return value.swapaxes(-1, -2) if attributes.get(f"trans{letter}") else value
 
-    want = attributes.get("alpha", 1.0) * (turned(x, "A").astype(np.float64) @ turned(y, "B").astype(np.float64))
+    want = attributes.get("alpha", 1.0) * (
+        turned(x, "A").astype(np.float64) @ turned(y, "B").astype(np.float64)
+    )
     tolerance = 2e-3 if kind is np.float16 else 1e-5
     check(run_model(made, [x, y], engine)[0], want.astype(kind), rtol=tolerance, atol=tolerance)
     if kind is np.float32 and engine == "compiled":

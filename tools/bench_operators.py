@@ -24,14 +24,18 @@ from bench_timing import medians
 
 import sardonyx
 
-SECTIONS = sorted(p.stem for p in Path(__file__).with_name("bench_rows").glob("*.py") if p.stem not in ("__init__", "row"))
+SECTIONS = sorted(
+    p.stem for p in Path(__file__).with_name("bench_rows").glob("*.py") if p.stem not in ("__init__", "row")
+)
 
 
 def session_of(row: Row) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
-    return onnxruntime.InferenceSession(row.model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(
+        row.model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
 
 
 def difference(got: Any, want: Any) -> str:
@@ -59,7 +63,9 @@ def measure(row: Row, budget: float) -> float | None:
     except Exception as error:
         a, _ = medians(lambda: ours.run(feeds), lambda: None, budget)
         text = str(error).split("\n")[0][:60]
-        print(f"{row.name:44} {a * 1e6:11.1f} us   compiled in {seconds:.2f} s; onnxruntime: {text}", flush=True)
+        print(
+            f"{row.name:44} {a * 1e6:11.1f} us   compiled in {seconds:.2f} s; onnxruntime: {text}", flush=True
+        )
         return None
     a, b = medians(lambda: ours.run(feeds), lambda: session.run(None, feeds), budget)
     apart = "".join(difference(g, w) for g, w in zip(got, want, strict=True))
@@ -72,7 +78,9 @@ def measure(row: Row, budget: float) -> float | None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("section", nargs="?", default="", help=f"one of {', '.join(SECTIONS)}")
     parser.add_argument("word", nargs="?", default="")
     parser.add_argument("--budget", type=float, default=0.5, help="seconds per row")
@@ -85,7 +93,9 @@ def main() -> None:
     if ratios:
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
         below = sum(r < 1 / 3 for r in ratios)
-        print(f"{len(ratios)} rows, geometric mean {mean:.2f}, least {min(ratios):.2f}, {below} below a third")
+        print(
+            f"{len(ratios)} rows, geometric mean {mean:.2f}, least {min(ratios):.2f}, {below} below a third"
+        )
 
 
 if __name__ == "__main__":

@@ -47,7 +47,13 @@ def register_operator(
     symbol cannot be loaded.  While operators of users are registered, whole models are not kept in the
     cache on disk.
     """
-    given = {"name": name, "domain": domain, "since": since, "inputs": inputs, "outputs": outputs}
+    given: dict[str, Any] = {
+        "name": name,
+        "domain": domain,
+        "since": since,
+        "inputs": inputs,
+        "outputs": outputs,
+    }
     given |= {"attributes": attributes, "types": types}
     if not symbol and not address:
 

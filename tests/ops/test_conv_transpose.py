@@ -46,15 +46,19 @@ def scattered(
     result = np.zeros((n, outs * group, *out))
     for g in range(group):
         part, kernel = x[:, g * within : (g + 1) * within], w[g * within : (g + 1) * within]
-        spread = np.tensordot(part.astype(np.float64), kernel.astype(np.float64), (1, 0))  # n, spatial, outs, kernel
-        count = len(out)
+        spread = np.tensordot(
+            part.astype(np.float64), kernel.astype(np.float64), (1, 0)
+        )  # n, spatial, outs, kernel
         for place in itertools.product(*(range(d) for d in x.shape[2:])):
             for tap in itertools.product(*(range(k) for k in w.shape[2:])):
-                to = tuple(p * s + t * d - low for p, s, t, d, low in zip(place, strides, tap, dilations, lows, strict=True))
+                to = tuple(
+                    p * s + t * d - low
+                    for p, s, t, d, low in zip(place, strides, tap, dilations, lows, strict=True)
+                )
                 if all(0 <= t < o for t, o in zip(to, out, strict=True)):
-                    index = (slice(None), *place, slice(None), *tap)
-                    result[(slice(None), slice(g * outs, (g + 1) * outs), *to)] += spread[index]
-        assert count
+                    index: Any = (slice(None), *place, slice(None), *tap)
+                    target: Any = (slice(None), slice(g * outs, (g + 1) * outs), *to)
+                    result[target] += spread[index]
     return result
 
 
@@ -88,13 +92,22 @@ def test_every_attribute(form: dict[str, Any], engine: str) -> None:
         for i, (n, k, s, d, e) in enumerate(zip(size, kernel, strides, dilations, extra, strict=True))
     )
     want = scattered(x, w, strides, dilations, pads[:count], out, group) + bias.reshape(-1, *ones)
-    attributes = ", ".join(f"{k} = {list(v) if isinstance(v, tuple) else v}" for k, v in form.items() if k not in ("size", "kernel"))
+    attributes = ", ".join(
+        f"{k} = {list(v) if isinstance(v, tuple) else v}"
+        for k, v in form.items()
+        if k not in ("size", "kernel")
+    )
     text = f"y = ConvTranspose <{attributes}> (x, w, b)" if attributes else "y = ConvTranspose (x, w, b)"
     symbolic = {"x": ["n", 4, *(f"d{i}" for i in range(count))]}
     constant = make_model(text, {"x": x}, constants={"w": w, "b": bias})
     inputs = make_model(text, {"x": x, "w": w, "b": bias}, dims=symbolic)
     check(run_model(constant, {"x": x}, engine)[0], want.astype(np.float32), rtol=1e-4, atol=1e-5)
-    check(run_model(inputs, {"x": x, "w": w, "b": bias}, engine)[0], want.astype(np.float32), rtol=1e-4, atol=1e-5)
+    check(
+        run_model(inputs, {"x": x, "w": w, "b": bias}, engine)[0],
+        want.astype(np.float32),
+        rtol=1e-4,
+        atol=1e-5,
+    )
 
 
 @pytest.mark.parametrize("opset", [1, 11, 22])

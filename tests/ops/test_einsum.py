@@ -69,15 +69,21 @@ def test_equation(equation: str, shapes: tuple[Shape, ...], symbolic: bool, engi
     check(got, np.asarray(np.einsum(equation.replace(" ", ""), *feeds.values())), zero_signs=False)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize(
+    "dtype", ["float16", "float64", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"]
+)
 @pytest.mark.parametrize(("equation", "shapes"), [EQUATIONS[i] for i in (0, 4, 8, 12, 19, 23)], ids=str)
 @each_engine
 def test_types(equation: str, shapes: tuple[Shape, ...], dtype: str, engine: str) -> None:
     rng = np.random.default_rng(1)
     feeds = {n: rng.integers(0, 9, s).astype(dtype) for n, s in zip("pqrs", shapes, strict=False)}
     text = f'y = Einsum <equation = "{equation}"> ({", ".join(feeds)})'
-    want = np.einsum(equation, *(x.astype(np.float64 if dtype[0] == "f" else np.int64) for x in feeds.values()))
-    check(run_model(make_model(text, feeds), feeds, engine)[0], np.asarray(want).astype(dtype), zero_signs=False)
+    want = np.einsum(
+        equation, *(x.astype(np.float64 if dtype[0] == "f" else np.int64) for x in feeds.values())
+    )
+    check(
+        run_model(make_model(text, feeds), feeds, engine)[0], np.asarray(want).astype(dtype), zero_signs=False
+    )
 
 
 @each_engine
@@ -105,7 +111,10 @@ def test_half_precision_rounds_once(engine: str) -> None:
 @each_engine
 def test_refused(equation: str, words: str, engine: str) -> None:
     with pytest.raises(CompileError, match=words):
-        prepare(make_model(f'y = Einsum <equation = "{equation}"> (x)', {"x": np.zeros((2, 3), np.float32)}), engine)
+        prepare(
+            make_model(f'y = Einsum <equation = "{equation}"> (x)', {"x": np.zeros((2, 3), np.float32)}),
+            engine,
+        )
 
 
 @each_engine

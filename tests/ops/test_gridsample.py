@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -105,7 +106,12 @@ def test_every_mode(shape: tuple[int, ...], mode: str, padding: str, align: int,
     want = sampled(x, grid, mode, padding, bool(align)).astype(np.float32)
     text = f'y = GridSample <mode = "{mode}", padding_mode = "{padding}", align_corners = {align}> (x, g)'
     feeds = {"x": x, "g": grid}
-    for dims in (None, {n: [f"{n}{i}" for i in range(a.ndim - (n == "g"))] + [a.shape[-1]] * (n == "g") for n, a in feeds.items()}):
+    named: dict[str, list[Any]] = {
+        "x": [f"x{i}" for i in range(x.ndim)],
+        "g": [*(f"g{i}" for i in range(grid.ndim - 1)), grid.shape[-1]],
+    }
+    declared: list[dict[str, list[Any]] | None] = [None, named]
+    for dims in declared:
         got = run_model(make_model(text, feeds, dims=dims, opset=20), feeds, engine)[0]
         check(got, want, rtol=2e-4, atol=2e-5, zero_signs=False)
 
@@ -194,7 +200,9 @@ def pooled(x: Array, rois: Array, batch: Array, size: int, ratio: int, mode: str
 def test_roi_align(half_pixel: bool, ratio: int, mode: str, engine: str) -> None:
     rng = np.random.default_rng(2)
     x = rng.standard_normal((2, 5, 9, 7)).astype(np.float32)
-    rois = np.array([[0, 0, 5, 6], [1.5, 2, 3, 8.5], [-3, -2, 12, 11], [4, 4, 4, 4], [5, 5, 3, 2]], np.float32)
+    rois = np.array(
+        [[0, 0, 5, 6], [1.5, 2, 3, 8.5], [-3, -2, 12, 11], [4, 4, 4, 4], [5, 5, 3, 2]], np.float32
+    )
     batch = np.array([0, 1, 1, 0, 1])
     transformation = "half_pixel" if half_pixel else "output_half_pixel"
     text = (

@@ -72,6 +72,29 @@ def test_top_k_against_a_stable_sort(engine: str, dtype: str, data: st.DataObjec
     check(v, np.take_along_axis(x, want, axis))
 
 
+@pytest.mark.parametrize("dtype", ORDERED)
+@pytest.mark.parametrize("extent", [127, 128, 129, 1000])
+@each_engine
+def test_whole_rows_are_sorted(extent: int, dtype: str, engine: str) -> None:
+    """Long rows are sorted by bytes: keys that differ in any of them, NaNs, ties."""
+    rng = np.random.default_rng(extent)
+    wide = rng.standard_normal((3, extent)) * 10.0 ** rng.integers(-3, 5, (3, extent))
+    with np.errstate(all="ignore"):
+        x = (wide.astype(np.int64) if dtype[0] in "iu" else wide).astype(numpy_type(dtype))
+    x[1] = x[1, 0]
+    if dtype[0] not in "iu":
+        x[2, ::7] = np.nan
+    for count, largest in ((extent, 1), (extent, 0), (extent // 2, 1)):
+        node = f"v, i = TopK <largest = {largest}> (x, k)"
+        constants = {"k": np.array([count])}
+        v, i = run_model(make_model(node, {"x": x}, constants=constants, opset=24), {"x": x}, engine)
+        key = x.astype(np.longdouble)
+        key[np.isnan(key)] = np.inf
+        want = np.argsort(-key if largest else key, 1, kind="stable")[:, :count]
+        check(i, want)
+        check(v, np.take_along_axis(x, want, 1))
+
+
 @given(data=st.data())
 @settings(max_examples=15, deadline=None)
 @each_engine

@@ -50,7 +50,12 @@ def test_normal(kind: str, seed: float | None, engine: str) -> None:
     (y,) = run_model(make_model([node("RandomNormalLike", ["x"], **attributes)], {"x": x}), [x], engine)
     z = (y.astype(np.float64) - 2) / 3
     assert np.isfinite(z).all() and y.dtype == numpy_type(kind)
-    assert abs(z.mean()) < 0.02 and abs(z.var() - 1) < 0.03 and abs((z**3).mean()) < 0.06 and abs((z**4).mean() - 3) < 0.2
+    assert (
+        abs(z.mean()) < 0.02
+        and abs(z.var() - 1) < 0.03
+        and abs((z**3).mean()) < 0.06
+        and abs((z**4).mean() - 3) < 0.2
+    )
     assert abs((np.abs(z) < 1).mean() - 0.6827) < 0.01 and np.abs(z).max() > 3.5
 
 
@@ -146,7 +151,9 @@ def test_dropout_without_a_seed(kind: str, engine: str) -> None:
 
 
 @each_engine
-@pytest.mark.parametrize("opset, mask_kind", [(1, np.float32), (6, np.float32), (7, np.float32), (10, np.bool_)])
+@pytest.mark.parametrize(
+    "opset, mask_kind", [(1, np.float32), (6, np.float32), (7, np.float32), (10, np.bool_)]
+)
 def test_dropout_of_old_opsets(opset: int, mask_kind: Any, engine: str) -> None:
     x = np.random.RandomState(0).randn(3, 4).astype(np.float32)
     given = {"is_test": 1} if opset < 7 else {}

@@ -22,7 +22,16 @@ class Forest:
     """Random trees in the form of TreeEnsemble 5: nodes and leaves by number."""
 
     def __init__(
-        self, seed: int, *, trees: int, depth: int, features: int, targets: int, kind: Any, modes: str, tracks: bool
+        self,
+        seed: int,
+        *,
+        trees: int,
+        depth: int,
+        features: int,
+        targets: int,
+        kind: Any,
+        modes: str,
+        tracks: bool,
     ) -> None:
         self.rng = np.random.RandomState(seed)
         self.kind, self.features, self.targets = np.dtype(kind), features, targets
@@ -46,7 +55,9 @@ class Forest:
             "feature": int(self.rng.randint(self.features)),
             "split": self.number(),
             "tracks": int(self.rng.rand() < 0.5) if self.tracked else 0,
-            "set": [self.number() for _ in range(self.rng.randint(1, 4))] if MODES[mode] == "BRANCH_MEMBER" else [],
+            "set": [self.number() for _ in range(self.rng.randint(1, 4))]
+            if MODES[mode] == "BRANCH_MEMBER"
+            else [],
         }
         self.nodes.append(node)
         for side in ("true", "false"):
@@ -116,7 +127,9 @@ class Forest:
         return x
 
 
-def ml_model(nodes: list[Any], kind: Any, shape: Any, outputs: dict[str, Any], version: int = 5) -> onnx.ModelProto:
+def ml_model(
+    nodes: list[Any], kind: Any, shape: Any, outputs: dict[str, Any], version: int = 5
+) -> onnx.ModelProto:
     def info(name: str, dtype: Any, dims: Any) -> onnx.ValueInfoProto:
         return helper.make_tensor_value_info(name, dtypes.by_numpy(dtype).onnx, dims)
 
@@ -155,7 +168,9 @@ def test_aggregates(aggregate: str, engine: str) -> None:
 @each_engine
 @pytest.mark.parametrize("modes, depth", [("BRANCH_LEQ", 9), (EVERY, 9)])
 def test_large_trees_are_walked(modes: str, depth: int, engine: str) -> None:
-    forest = Forest(5, trees=19, depth=depth, features=7, targets=2, kind=np.float64, modes=modes, tracks=True)
+    forest = Forest(
+        5, trees=19, depth=depth, features=7, targets=2, kind=np.float64, modes=modes, tracks=True
+    )
     assert max(len(forest.nodes), 64) > 64 * 19 / 4
     for rows in (1, 8, 21):
         x = forest.rows(rows)
@@ -184,7 +199,9 @@ def softmax(s: Array) -> Array:
 @pytest.mark.parametrize("number, transform", [(1, softmax), (2, lambda s: 1 / (1 + np.exp(-s)))])
 def test_post_transform(number: int, transform: Any, engine: str) -> None:
     """The numbers of the standard; onnxruntime 1.32 takes 1 for LOGISTIC and 2 for SOFTMAX."""
-    forest = Forest(3, trees=7, depth=3, features=3, targets=3, kind=np.float32, modes="BRANCH_LEQ", tracks=False)
+    forest = Forest(
+        3, trees=7, depth=3, features=3, targets=3, kind=np.float32, modes="BRANCH_LEQ", tracks=False
+    )
     model, x = forest.model(post_transform=number), forest.rows(9)
     want = transform(forest.scores(x)).astype(np.float32)
     check(run_model(model, [x], engine)[0], want, rtol=1e-5, atol=1e-7)
@@ -194,7 +211,9 @@ def test_post_transform(number: int, transform: Any, engine: str) -> None:
 def test_probit(engine: str) -> None:
     """The inverse of the normal distribution, not the approximation to three digits that others use."""
     special = pytest.importorskip("mpmath")
-    forest = Forest(3, trees=1, depth=6, features=3, targets=1, kind=np.float32, modes="BRANCH_LEQ", tracks=False)
+    forest = Forest(
+        3, trees=1, depth=6, features=3, targets=1, kind=np.float32, modes="BRANCH_LEQ", tracks=False
+    )
     forest.leaves = [(0, float(np.float32(p))) for p in np.linspace(1e-6, 1 - 1e-6, len(forest.leaves))]
     model, x = forest.model(post_transform=4), forest.rows(50)
     want = [[float(special.sqrt(2) * special.erfinv(2 * p - 1))] for (p,) in forest.scores(x).tolist()]
@@ -202,7 +221,9 @@ def test_probit(engine: str) -> None:
 
 
 def test_a_tree_with_a_circle_is_refused() -> None:
-    forest = Forest(3, trees=1, depth=3, features=3, targets=1, kind=np.float32, modes="BRANCH_LEQ", tracks=False)
+    forest = Forest(
+        3, trees=1, depth=3, features=3, targets=1, kind=np.float32, modes="BRANCH_LEQ", tracks=False
+    )
     for node in forest.nodes:
         node["true"], node["true_leaf"] = 0, 0
     with pytest.raises(sardonyx.CompileError, match="circle"):
@@ -210,7 +231,9 @@ def test_a_tree_with_a_circle_is_refused() -> None:
 
 
 def test_a_feature_that_is_not_there_is_refused() -> None:
-    forest = Forest(3, trees=2, depth=3, features=3, targets=1, kind=np.float32, modes="BRANCH_LEQ", tracks=False)
+    forest = Forest(
+        3, trees=2, depth=3, features=3, targets=1, kind=np.float32, modes="BRANCH_LEQ", tracks=False
+    )
     model = forest.model()
     model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 1
     with pytest.raises(sardonyx.CompileError, match="feature"):
@@ -228,7 +251,9 @@ def old_tables(forest: Forest) -> tuple[dict[str, list[Any]], dict[int, tuple[in
     }
     place_of_leaf: dict[int, tuple[int, int]] = {}
 
-    def put(tree: int, identity: int, feature: int, mode: str, value: float, yes: int, no: int, tracks: int) -> None:
+    def put(
+        tree: int, identity: int, feature: int, mode: str, value: float, yes: int, no: int, tracks: int
+    ) -> None:
         row = (tree, identity, feature, mode, value, yes, no, tracks)
         for column, item in zip(columns.values(), row, strict=True):
             column.append(item)
@@ -282,7 +307,11 @@ WITHOUT_SETS = " ".join(MODES[:-1])
 def test_regressor(x_kind: Any, aggregate: str, engine: str) -> None:
     double = x_kind is np.float64
     forest = Forest(8, trees=5, depth=4, features=4, targets=2, kind=x_kind, modes=WITHOUT_SETS, tracks=True)
-    base = {"base_values_as_tensor": numpy_helper.from_array(np.array([0.5, -1.0]))} if double else {"base_values": [0.5, -1.0]}
+    base = (
+        {"base_values_as_tensor": numpy_helper.from_array(np.array([0.5, -1.0]))}
+        if double
+        else {"base_values": [0.5, -1.0]}
+    )
     model = regressor(forest, x_kind, double=double, aggregate_function=aggregate, **base)
     x = forest.rows(13)
     want = (forest.scores(x, aggregate) + np.array([0.5, -1.0])).astype(np.float32)
@@ -292,14 +321,18 @@ def test_regressor(x_kind: Any, aggregate: str, engine: str) -> None:
 @each_engine
 @pytest.mark.parametrize("x_kind", [np.int32, np.int64])
 def test_regressor_of_integers(x_kind: Any, engine: str) -> None:
-    forest = Forest(8, trees=5, depth=4, features=4, targets=2, kind=np.float32, modes=WITHOUT_SETS, tracks=True)
+    forest = Forest(
+        8, trees=5, depth=4, features=4, targets=2, kind=np.float32, modes=WITHOUT_SETS, tracks=True
+    )
     model = regressor(forest, x_kind, double=False)
     x = np.random.RandomState(0).randint(-2, 3, (17, 4)).astype(x_kind)
     want = forest.scores(x.astype(np.float64)).astype(np.float32)
     check(run_model(model, [x], engine)[0], want, zero_signs=False)
 
 
-def classifier(forest: Forest, ids: list[int], weights: list[float], labels: Any, **attributes: Any) -> onnx.ModelProto:
+def classifier(
+    forest: Forest, ids: list[int], weights: list[float], labels: Any, **attributes: Any
+) -> onnx.ModelProto:
     columns, places = old_tables(forest)
     of_text = isinstance(labels[0], str)
     node = helper.make_node(
@@ -317,7 +350,9 @@ def classifier(forest: Forest, ids: list[int], weights: list[float], labels: Any
 @pytest.mark.parametrize("transform", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
 def test_classifier(labels: list[int], transform: str, engine: str) -> None:
     ort = pytest.importorskip("onnxruntime")
-    forest = Forest(8, trees=25, depth=4, features=4, targets=3, kind=np.float32, modes="BRANCH_LT", tracks=True)
+    forest = Forest(
+        8, trees=25, depth=4, features=4, targets=3, kind=np.float32, modes="BRANCH_LT", tracks=True
+    )
     ids, weights = [t for t, _ in forest.leaves], [abs(w) for _, w in forest.leaves]
     model = classifier(forest, ids, weights, labels, post_transform=transform)
     x = forest.rows(33)
@@ -331,10 +366,14 @@ def test_classifier(labels: list[int], transform: str, engine: str) -> None:
 @pytest.mark.parametrize("transform", ["NONE", "SOFTMAX", "LOGISTIC"])
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("column, base", [(0, None), (1, None), (0, [0.25])])
-def test_two_classes_with_one_score(transform: str, positive: bool, column: int, base: Any, engine: str) -> None:
+def test_two_classes_with_one_score(
+    transform: str, positive: bool, column: int, base: Any, engine: str
+) -> None:
     """With base values for the second column onnxruntime leaves out the votes."""
     ort = pytest.importorskip("onnxruntime")
-    forest = Forest(4, trees=5, depth=3, features=4, targets=1, kind=np.float32, modes="BRANCH_LEQ", tracks=False)
+    forest = Forest(
+        4, trees=5, depth=3, features=4, targets=1, kind=np.float32, modes="BRANCH_LEQ", tracks=False
+    )
     weights = [abs(w) / 4 if positive else w for _, w in forest.leaves]
     given = {} if base is None else {"base_values": base}
     model = classifier(forest, [column] * len(weights), weights, [5, 6], post_transform=transform, **given)

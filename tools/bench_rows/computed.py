@@ -25,8 +25,18 @@ def resize(name: str, attributes: str, x: Array, scales: list[float]) -> None:
 IMAGE = floats(1, 64, 56, 56)
 for _mode in ("nearest", "linear", "cubic"):
     resize(f"{_mode} 2x half_pixel", f'mode = "{_mode}"', IMAGE, [1, 1, 2, 2])
-resize("nearest 2x asymmetric floor", 'coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"', IMAGE, [1, 1, 2, 2])
-resize("linear 2x align_corners", 'mode = "linear", coordinate_transformation_mode = "align_corners"', IMAGE, [1, 1, 2, 2])
+resize(
+    "nearest 2x asymmetric floor",
+    'coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"',
+    IMAGE,
+    [1, 1, 2, 2],
+)
+resize(
+    "linear 2x align_corners",
+    'mode = "linear", coordinate_transformation_mode = "align_corners"',
+    IMAGE,
+    [1, 1, 2, 2],
+)
 resize("linear 0.5x", 'mode = "linear"', floats(1, 3, 512, 512), [1, 1, 0.5, 0.5])
 resize("linear 0.3x antialias", 'mode = "linear", antialias = 1', floats(1, 3, 512, 512), [1, 1, 0.3, 0.3])
 resize("nearest 1.7x", 'mode = "nearest"', IMAGE, [1, 1, 1.7, 1.7])
@@ -37,16 +47,37 @@ resize("linear 2x 3-D", 'mode = "linear"', floats(1, 8, 16, 32, 32), [1, 1, 2, 2
 
 
 def conv_transpose(name: str, attributes: str, x: Array, w: Array) -> None:
-    ROWS.append(Row(f"ConvTranspose {name}", (f"y = ConvTranspose <{attributes}> (x, w)",), {"x": x}, {"w": w}))
+    ROWS.append(
+        Row(f"ConvTranspose {name}", (f"y = ConvTranspose <{attributes}> (x, w)",), {"x": x}, {"w": w})
+    )
 
 
 conv_transpose("k2 s2 64->32 80x80", "strides = [2, 2]", floats(1, 64, 80, 80), floats(64, 32, 2, 2))
-conv_transpose("k4 s2 p1 128->64 32x32", "strides = [2, 2], pads = [1, 1, 1, 1]", floats(1, 128, 32, 32), floats(128, 64, 4, 4))
-conv_transpose("k3 s2 p1 op1 64->64 28x28", "strides = [2, 2], pads = [1, 1, 1, 1], output_padding = [1, 1]", floats(1, 64, 28, 28), floats(64, 64, 3, 3))
+conv_transpose(
+    "k4 s2 p1 128->64 32x32",
+    "strides = [2, 2], pads = [1, 1, 1, 1]",
+    floats(1, 128, 32, 32),
+    floats(128, 64, 4, 4),
+)
+conv_transpose(
+    "k3 s2 p1 op1 64->64 28x28",
+    "strides = [2, 2], pads = [1, 1, 1, 1], output_padding = [1, 1]",
+    floats(1, 64, 28, 28),
+    floats(64, 64, 3, 3),
+)
 conv_transpose("k3 s1 p1 32->32 56x56", "pads = [1, 1, 1, 1]", floats(1, 32, 56, 56), floats(32, 32, 3, 3))
-conv_transpose("depthwise k4 s2 p1 64 28x28", "strides = [2, 2], pads = [1, 1, 1, 1], group = 64", floats(1, 64, 28, 28), floats(64, 1, 4, 4))
-conv_transpose("k16 s8 p4 1-D 256->128 400", "strides = [8], pads = [4, 4]", floats(1, 256, 400), floats(256, 128, 16))
-conv_transpose("k2 s2 3-D 32->16 8x32x32", "strides = [2, 2, 2]", floats(1, 32, 8, 32, 32), floats(32, 16, 2, 2, 2))
+conv_transpose(
+    "depthwise k4 s2 p1 64 28x28",
+    "strides = [2, 2], pads = [1, 1, 1, 1], group = 64",
+    floats(1, 64, 28, 28),
+    floats(64, 1, 4, 4),
+)
+conv_transpose(
+    "k16 s8 p4 1-D 256->128 400", "strides = [8], pads = [4, 4]", floats(1, 256, 400), floats(256, 128, 16)
+)
+conv_transpose(
+    "k2 s2 3-D 32->16 8x32x32", "strides = [2, 2, 2]", floats(1, 32, 8, 32, 32), floats(32, 16, 2, 2, 2)
+)
 
 
 def integer_matmul(name: str, x: Array, y: Array, *zeros: Array) -> None:
@@ -57,9 +88,21 @@ def integer_matmul(name: str, x: Array, y: Array, *zeros: Array) -> None:
 
 ZERO_U8, ZERO_I8 = np.array(128, np.uint8), np.array(0, np.int8)
 for _m in (1, 32, 256):
-    integer_matmul(f"u8 x i8 {_m}x768x768", integers(0, 255, _m, 768), integers(-128, 127, 768, 768, dtype=np.int8), ZERO_U8, ZERO_I8)
-integer_matmul("u8 x u8 128x512x512", integers(0, 255, 128, 512), integers(0, 255, 512, 512), ZERO_U8, ZERO_U8)
-integer_matmul("i8 x i8 128x512x512", integers(-128, 127, 128, 512, dtype=np.int8), integers(-128, 127, 512, 512, dtype=np.int8))
+    integer_matmul(
+        f"u8 x i8 {_m}x768x768",
+        integers(0, 255, _m, 768),
+        integers(-128, 127, 768, 768, dtype=np.int8),
+        ZERO_U8,
+        ZERO_I8,
+    )
+integer_matmul(
+    "u8 x u8 128x512x512", integers(0, 255, 128, 512), integers(0, 255, 512, 512), ZERO_U8, ZERO_U8
+)
+integer_matmul(
+    "i8 x i8 128x512x512",
+    integers(-128, 127, 128, 512, dtype=np.int8),
+    integers(-128, 127, 512, 512, dtype=np.int8),
+)
 
 QUANTISED = {
     "xs": np.array(0.02, np.float32),
@@ -72,28 +115,77 @@ QUANTISED = {
 
 
 def qlinear(name: str, op: str, x: Array, w: Array, attributes: str = "") -> None:
-    node = f"y = {op} <{attributes}> (x, xs, xz, w, ws, wz, ys, yz)" if attributes else f"y = {op} (x, xs, xz, w, ws, wz, ys, yz)"
+    node = (
+        f"y = {op} <{attributes}> (x, xs, xz, w, ws, wz, ys, yz)"
+        if attributes
+        else f"y = {op} (x, xs, xz, w, ws, wz, ys, yz)"
+    )
     ROWS.append(Row(f"{op} {name}", (node,), {"x": x}, {"w": w, **QUANTISED}))
 
 
 I8: Any = np.int8
 qlinear("128x768x768", "QLinearMatMul", integers(0, 255, 128, 768), integers(-128, 127, 768, 768, dtype=I8))
-qlinear("3x3 64->64 56x56", "QLinearConv", integers(0, 255, 1, 64, 56, 56), integers(-128, 127, 64, 64, 3, 3, dtype=I8), "pads = [1, 1, 1, 1]")
-qlinear("1x1 128->256 28x28", "QLinearConv", integers(0, 255, 1, 128, 28, 28), integers(-128, 127, 256, 128, 1, 1, dtype=I8), "kernel_shape = [1, 1]")
-qlinear("3x3 s2 3->32 224x224", "QLinearConv", integers(0, 255, 1, 3, 224, 224), integers(-128, 127, 32, 3, 3, 3, dtype=I8), "strides = [2, 2], pads = [1, 1, 1, 1]")
-qlinear("depthwise 3x3 128 56x56", "QLinearConv", integers(0, 255, 1, 128, 56, 56), integers(-128, 127, 128, 1, 3, 3, dtype=I8), "group = 128, pads = [1, 1, 1, 1]")
-ROWS.append(Row("ConvInteger 3x3 64->64 56x56", ("y = ConvInteger <pads = [1, 1, 1, 1]> (x, w, xz)",), {"x": integers(0, 255, 1, 64, 56, 56)}, {"w": integers(0, 255, 64, 64, 3, 3), "xz": np.array(128, np.uint8)}))
-ROWS.append(Row("DynamicQuantizeLinear 256x768", ("y, s, z = DynamicQuantizeLinear (x)",), {"x": floats(256, 768)}))
+qlinear(
+    "3x3 64->64 56x56",
+    "QLinearConv",
+    integers(0, 255, 1, 64, 56, 56),
+    integers(-128, 127, 64, 64, 3, 3, dtype=I8),
+    "pads = [1, 1, 1, 1]",
+)
+qlinear(
+    "1x1 128->256 28x28",
+    "QLinearConv",
+    integers(0, 255, 1, 128, 28, 28),
+    integers(-128, 127, 256, 128, 1, 1, dtype=I8),
+    "kernel_shape = [1, 1]",
+)
+qlinear(
+    "3x3 s2 3->32 224x224",
+    "QLinearConv",
+    integers(0, 255, 1, 3, 224, 224),
+    integers(-128, 127, 32, 3, 3, 3, dtype=I8),
+    "strides = [2, 2], pads = [1, 1, 1, 1]",
+)
+qlinear(
+    "depthwise 3x3 128 56x56",
+    "QLinearConv",
+    integers(0, 255, 1, 128, 56, 56),
+    integers(-128, 127, 128, 1, 3, 3, dtype=I8),
+    "group = 128, pads = [1, 1, 1, 1]",
+)
+ROWS.append(
+    Row(
+        "ConvInteger 3x3 64->64 56x56",
+        ("y = ConvInteger <pads = [1, 1, 1, 1]> (x, w, xz)",),
+        {"x": integers(0, 255, 1, 64, 56, 56)},
+        {"w": integers(0, 255, 64, 64, 3, 3), "xz": np.array(128, np.uint8)},
+    )
+)
+ROWS.append(
+    Row("DynamicQuantizeLinear 256x768", ("y, s, z = DynamicQuantizeLinear (x)",), {"x": floats(256, 768)})
+)
 
 
 def grid_sample(name: str, attributes: str, x: Array, places: tuple[int, ...]) -> None:
     grid = np.random.default_rng(1).uniform(-1, 1, (*places, x.ndim - 2)).astype(np.float32)
-    ROWS.append(Row(f"GridSample {name}", (f"y = GridSample <{attributes}> (x, g)",), {"x": x, "g": grid}, opset=20))
+    ROWS.append(
+        Row(f"GridSample {name}", (f"y = GridSample <{attributes}> (x, g)",), {"x": x, "g": grid}, opset=20)
+    )
 
 
 grid_sample("linear zeros 64ch 56x56", 'mode = "linear"', floats(1, 64, 56, 56), (1, 56, 56))
-grid_sample("linear border 3ch 256x256", 'mode = "linear", padding_mode = "border"', floats(1, 3, 256, 256), (1, 256, 256))
-grid_sample("nearest reflection 3ch 256x256", 'mode = "nearest", padding_mode = "reflection"', floats(1, 3, 256, 256), (1, 256, 256))
+grid_sample(
+    "linear border 3ch 256x256",
+    'mode = "linear", padding_mode = "border"',
+    floats(1, 3, 256, 256),
+    (1, 256, 256),
+)
+grid_sample(
+    "nearest reflection 3ch 256x256",
+    'mode = "nearest", padding_mode = "reflection"',
+    floats(1, 3, 256, 256),
+    (1, 256, 256),
+)
 grid_sample("cubic zeros 16ch 64x64", 'mode = "cubic"', floats(1, 16, 64, 64), (1, 64, 64))
 grid_sample("linear 3-D 8ch 16x32x32", 'mode = "linear"', floats(1, 8, 16, 32, 32), (1, 16, 32, 32))
 

@@ -25,9 +25,12 @@ class Row:
     feeds: Mapping[str, Array]
     constants: Mapping[str, Array] = field(default_factory=dict)
     opset: int = 19
+    given: onnx.ModelProto | None = None  # instead of nodes: operators of other domains
 
     @cached_property
     def model(self) -> onnx.ModelProto:
+        if self.given is not None:
+            return self.given
         nodes = [onnx.parser.parse_node(n) for n in self.nodes]
         used = {name for node in nodes for name in node.input}
         outputs = [name for node in nodes for name in node.output if name and name not in used]

@@ -20,7 +20,9 @@ __all__ = ["ExternalFunction", "add_function", "address_of", "link_symbol"]
 
 Array = np.ndarray[Any, Any]
 _WORDS = ctypes.POINTER(ctypes.c_int64)
-_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(_WORDS)] * 2)
+_POINTERS = ctypes.POINTER(ctypes.c_void_p)
+_TABLE = ctypes.POINTER(_WORDS)
+_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int32, _POINTERS, _TABLE, _POINTERS, _TABLE)
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,9 @@ def add_function(key: str, function: ExternalFunction) -> None:
         address_of(key)
     except (OSError, AttributeError) as error:
         del _FUNCTIONS[key]
-        raise CompileError(f"the function {function.symbol!r} of {function.library!r} cannot be loaded: {error}") from error
+        raise CompileError(
+            f"the function {function.symbol!r} of {function.library!r} cannot be loaded: {error}"
+        ) from error
 
 
 def address_of(key: str) -> int:

@@ -72,10 +72,14 @@ def _elements_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[
     if not 0 <= axis < x.rank or indices.rank != x.rank:
         raise TypeRuleError(f"gather_elements: axis {axis} of {x.describe()}, indices {indices.describe()}")
     if indices.dtype not in (dtypes.i32, dtypes.i64):
-        raise TypeRuleError(f"gather_elements: the indices are {indices.describe()}; int32 or int64 is needed")
+        raise TypeRuleError(
+            f"gather_elements: the indices are {indices.describe()}; int32 or int64 is needed"
+        )
     for i, (have, most) in enumerate(zip(indices.shape, x.shape, strict=True)):
         if i != axis and isinstance(have, int) and isinstance(most, int) and have > most:
-            raise TypeRuleError(f"gather_elements: the indices {indices.describe()} reach beyond axis {i} of {x.describe()}")
+            raise TypeRuleError(
+                f"gather_elements: the indices {indices.describe()} reach beyond axis {i} of {x.describe()}"
+            )
     return [TensorType(x.dtype, indices.shape)]
 
 
@@ -104,7 +108,9 @@ def _nd_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
         raise TypeRuleError(f"gather_nd: the indices are {indices.describe()}; int32 or int64 is needed")
     depth = indices.shape[-1] if indices.rank else None
     if not isinstance(depth, int):
-        raise TypeRuleError(f"gather_nd: the last dim of the indices {indices.describe()} has to be a known number")
+        raise TypeRuleError(
+            f"gather_nd: the last dim of the indices {indices.describe()} has to be a known number"
+        )
     if not 0 <= batch < indices.rank or batch + depth > x.rank:
         raise TypeRuleError(
             f"gather_nd: indices {indices.describe()} with batch_dims {batch} do not fit {x.describe()}"
@@ -112,7 +118,9 @@ def _nd_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
     for i in range(batch):
         have, want = indices.shape[i], x.shape[i]
         if isinstance(have, int) and isinstance(want, int) and have != want:
-            raise TypeRuleError(f"gather_nd: batch dim {i} is {have} in the indices, {want} in {x.describe()}")
+            raise TypeRuleError(
+                f"gather_nd: batch dim {i} is {have} in the indices, {want} in {x.describe()}"
+            )
     return [TensorType(x.dtype, (*indices.shape[:-1], *x.shape[batch + depth :]))]
 
 
@@ -124,7 +132,10 @@ def nd_fault(attributes: Mapping[str, Any], x: Array, indices: Array, *others: A
 
 def _gather_nd(attributes: Mapping[str, Any], x: Array, indices: Array) -> Array:
     batch, lead = attributes["batch_dims"], indices.shape[:-1]
-    places = [np.arange(d).reshape([-1 if a == i else 1 for a in range(len(lead))]) for i, d in enumerate(lead[:batch])]
+    places = [
+        np.arange(d).reshape([-1 if a == i else 1 for a in range(len(lead))])
+        for i, d in enumerate(lead[:batch])
+    ]
     found = tuple(indices[..., i].astype(np.int64) for i in range(indices.shape[-1]))
     if not (batch or found):
         return np.broadcast_to(x, (*lead, *x.shape))
@@ -151,16 +162,21 @@ def _scatter_elements_rule(types: Sequence[Any], attributes: Mapping[str, Any]) 
     return [x]
 
 
-def _scatter_checks(what: str, x: TensorType, updates: TensorType, shape: Any, attributes: Mapping[str, Any]) -> None:
+def _scatter_checks(
+    what: str, x: TensorType, updates: TensorType, shape: Any, attributes: Mapping[str, Any]
+) -> None:
     if attributes["reduction"] not in REDUCTIONS:
         raise TypeRuleError(f"{what}: the reduction {attributes['reduction']!r} is none of {REDUCTIONS}")
     if updates.dtype is not x.dtype:
         raise TypeRuleError(f"{what}: updates {updates.describe()} for data {x.describe()}")
     same = len(shape) == updates.rank and all(
-        a == b or not (isinstance(a, int) and isinstance(b, int)) for a, b in zip(shape, updates.shape, strict=True)
+        a == b or not (isinstance(a, int) and isinstance(b, int))
+        for a, b in zip(shape, updates.shape, strict=True)
     )
     if not same:
-        raise TypeRuleError(f"{what}: updates {updates.describe()}; the shape {list(map(str, shape))} is needed")
+        raise TypeRuleError(
+            f"{what}: updates {updates.describe()}; the shape {list(map(str, shape))} is needed"
+        )
 
 
 REDUCTIONS = ("none", "add", "mul", "max", "min")
@@ -184,10 +200,12 @@ def _scatter_elements(attributes: Mapping[str, Any], x: Array, indices: Array, u
     """In steps along the axis: within one step no two updates meet."""
     axis, result = attributes["axis"], np.array(x)
     rest = [d for i, d in enumerate(indices.shape) if i != axis]
-    others = [np.arange(d).reshape([-1 if a == i else 1 for a in range(len(rest))]) for i, d in enumerate(rest)]
+    others = [
+        np.arange(d).reshape([-1 if a == i else 1 for a in range(len(rest))]) for i, d in enumerate(rest)
+    ]
     for step in range(indices.shape[axis]):
         found = np.take(indices, step, axis).astype(np.int64)
-        place = tuple(others[:axis]) + (found,) + tuple(others[axis:])
+        place = (*others[:axis], found, *others[axis:])
         result[place] = _combined(attributes["reduction"], result[place], np.take(updates, step, axis))
     return result
 
@@ -208,7 +226,7 @@ declare(
 
 
 def _scatter_nd_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
-    x, indices, updates = tensors(types, "scatter_nd")
+    x, _, updates = tensors(types, "scatter_nd")
     (picked,) = _nd_rule(types[:2], {"batch_dims": 0})
     assert isinstance(picked, TensorType)
     _scatter_checks("scatter_nd", x, updates, picked.shape, attributes)

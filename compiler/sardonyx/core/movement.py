@@ -235,7 +235,8 @@ def _unfold_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Ty
 
 def _unfold(attributes: Mapping[str, Any], x: Array) -> Array:
     starts = np.arange(attributes["count"])[:, None] * attributes["step"]
-    return np.take(x, starts + np.arange(attributes["size"]) * attributes["dilation"], attributes["axis"])
+    places = starts + np.arange(attributes["size"]) * attributes["dilation"]
+    return np.asarray(np.take(x, places, attributes["axis"]))
 
 
 declare(

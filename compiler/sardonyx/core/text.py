@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sardonyx.core import rounding
 from sardonyx.core.rules import one_dtype, one_shape, tensors
-from sardonyx.core.small_floats import OutOfRange
 from sardonyx.core.text_numbers import NUMBER, format_number, is_number, parse_float, parse_integer
 from sardonyx.ir.declare import Trait, TypeRuleError, declare
 from sardonyx.ir.types import TensorType, Type
@@ -134,8 +132,7 @@ def _parse(attributes: Mapping[str, Any], x: Array) -> Array:
     texts = x.ravel().tolist()
     if to.is_float:
         return np.array([parse_float(text, to) for text in texts], to.numpy).reshape(x.shape)
-    wide = np.array([parse_integer(text) for text in texts], np.int64).reshape(x.shape)
-    return rounding.convert(wide, to, OutOfRange())
+    return np.array([parse_integer(text, to) for text in texts], to.numpy).reshape(x.shape)
 
 
 def _no_number(attributes: Mapping[str, Any], x: Array) -> str:

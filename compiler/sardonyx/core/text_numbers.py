@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from sardonyx.core import rounding
+from sardonyx.core.small_floats import OutOfRange
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dtypes import DType
 
@@ -53,36 +54,55 @@ def _exact(text: str) -> Fraction:
     return Fraction(mantissa) * Fraction(10) ** power
 
 
-def parse_integer(text: str) -> int:
-    """An integer modulo 2^64, as int64; a text with a point or an exponent is a float64 that is truncated."""
+def parse_integer(text: str, to: DType) -> Any:
+    """Whole digits modulo the type's range; a text with a point or an exponent is a float64 that is converted."""
     text = text.strip(WHITE)
     if re.fullmatch(r"[+-]?\d+", text, re.ASCII):
-        low = int(text) & (1 << 64) - 1
-        return low - (1 << 64) if low >> 63 else low
-    return int(rounding.convert(np.array(float(text)), dtypes.i64)[()])
+        if to is dtypes.boolean:
+            return int(text) != 0
+        low = int(text) & (1 << to.bits) - 1
+        return low - (1 << to.bits) if to.kind == "signed" and low >> (to.bits - 1) else low
+    return rounding.convert(np.array(parse_float(text)), to, OutOfRange())[()]
 
 
 def format_number(value: Any) -> str:
-    """As NumPy writes it: a float by the fewest digits that are read back as it, and the nearest of these."""
-    if isinstance(value, ml_dtypes.bfloat16):
-        return _shortest(value)
-    if isinstance(value, (np.bool_, np.integer, np.floating)):
+    """Integers exactly; a float by the fewest digits that are read back as it, the nearest of these.
+
+    Its form is that of Python's ``repr``: plain from 1e-4 to below 1e16, else with an exponent of two digits.
+    """
+    if isinstance(value, np.bool_):
         return str(value)
-    return str(int(value))  # integers of fewer than 8 bits
+    if isinstance(value, ml_dtypes.bfloat16):
+        return _text(float(value), _digits(value))
+    if isinstance(value, np.floating):
+        return _text(float(value), np.format_float_scientific(value, unique=True, trim="-"))
+    return str(int(value))
 
 
-def _shortest(value: Any) -> str:
-    """A bfloat16, whose own text has six digits."""
-    x = float(value)
+def _text(x: float, scientific: str) -> str:
     if not math.isfinite(x) or x == 0:
-        return str(np.float64(x))
-    exponent = math.floor(math.log10(abs(x))) + 1
-    for digits in range(1, 12):
-        unit = Fraction(10) ** (exponent - digits)
-        low = math.floor(Fraction(abs(x)) / unit)
-        near = sorted((abs(Fraction(abs(x)) - n * unit), n) for n in (low, low + 1))
-        for _, n in near:
-            if float(parse_float(f"{n}e{exponent - digits}", dtypes.bf16)) == abs(x):
-                text = str(np.float64(f"{n}e{exponent - digits}"))
-                return f"-{text}" if x < 0 else text
+        return str(x)
+    mantissa, _, exponent = scientific.lstrip("-").partition("e")
+    digits, first = mantissa.replace(".", "").rstrip("0"), int(exponent)
+    if -4 <= first < 16:
+        padded = "0" * -first + digits + "0" * (first + 2 - len(digits))
+        point = max(first, 0) + 1
+        text = f"{padded[:point]}.{padded[point:]}"
+    else:
+        text = f"{digits[0]}{'.' if len(digits) > 1 else ''}{digits[1:]}e{first:+03d}"
+    return f"-{text}" if x < 0 else text
+
+
+def _digits(value: Any) -> str:
+    """The fewest digits of a bfloat16, in scientific form."""
+    x = abs(float(value))
+    if not math.isfinite(x) or x == 0:
+        return "0e0"
+    exponent = math.floor(math.log10(x)) + 1
+    for count in range(1, 12):
+        unit = Fraction(10) ** (exponent - count)
+        low = math.floor(Fraction(x) / unit)
+        for _, _, n in sorted((abs(Fraction(x) - n * unit), n % 2, n) for n in (low, low + 1)):
+            if float(parse_float(f"{n}e{exponent - count}", dtypes.bf16)) == x:
+                return f"{str(n)[0]}.{str(n)[1:]}e{exponent - count + len(str(n)) - 1}"
     raise AssertionError(value)

@@ -30,6 +30,8 @@ def _rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
         raise TypeRuleError(f"tree_ensemble: {attributes['kind']!r} is none of {', '.join(AGGREGATES)}")
     features = attributes["features"].array
     most = int(features.max(initial=-1))
+    if features.min(initial=0) < 0:
+        raise TypeRuleError(f"tree_ensemble: a node tests feature {int(features.min())}")
     if isinstance(x.shape[1], int) and most >= x.shape[1]:
         raise TypeRuleError(f"tree_ensemble: a node tests feature {most} of {x.describe()}")
     return [TensorType(attributes["dtype"], (x.shape[0], attributes["targets"]))]
@@ -81,4 +83,3 @@ declare(
         "are combined in float64 (sum, min, max) in the order of the trees and rounded to `dtype`; without any vote 0"
     ),
 )
-

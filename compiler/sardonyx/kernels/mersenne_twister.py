@@ -45,7 +45,7 @@ def mersenne_twister_kernel(region: Block, result: Value) -> Kernel:
             wide = b.scalar_op("add", wide, b.convert(low, dtypes.f64))
             number = b.scalar_op("mul", wide, b.const(1 / 9007199254740992, dtypes.f64))
             b.store(number, out, b.iadd(block.index, pair.index))
-    return kernel.finish(1, result.type.size * 40)
+    return kernel.finish(1, result.type.size * 500)
 
 
 def _word(b: LoopBuilder, value: int) -> Value:

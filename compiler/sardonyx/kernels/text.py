@@ -41,7 +41,9 @@ def text_kernel(region: Block, operands: Sequence[Value], results: Sequence[Valu
         for operand in op.operands:
             source = evaluator.sources.get(operand)
             place = () if source is not None else _place(kernel, shape, index)
-            values.append(b.load(source.buffer, index) if source is not None else evaluator.at(operand, place))
+            values.append(
+                b.load(source.buffer, index) if source is not None else evaluator.at(operand, place)
+            )
         b.store(make(values, index), out, index)
 
     with b.loop(kernel.begin, kernel.end) as unit:
@@ -66,7 +68,10 @@ def _place(kernel: KernelBuilder, shape: Sequence[int], index: Index) -> tuple[L
 def address_kernel() -> Function:
     """(offsets, memory, out, count): the addresses of the records in constant memory."""
     b = LoopBuilder("addresses")
-    offsets, memory = b.argument(BufferType(dtypes.i64), "offsets"), b.argument(BufferType(dtypes.u8), "memory")
+    offsets, memory = (
+        b.argument(BufferType(dtypes.i64), "offsets"),
+        b.argument(BufferType(dtypes.u8), "memory"),
+    )
     out, count = b.argument(BufferType(dtypes.i64), "out"), b.argument(INDEX, "count")
     begin, end = b.argument(INDEX, "begin"), b.argument(INDEX, "end")
     with b.loop(begin, end), b.loop(0, count) as loop:

@@ -52,7 +52,9 @@ class TextBuilder:
         wanted = b.index(length)
         address = b.value("new_string", (self.kernel.heap(), wanted), b.const(0, dtypes.i64).type)
         missing = b.compare("eq", address, b.const(0, dtypes.i64))
-        self.kernel.fault(self.location, missing, b.from_index(wanted, dtypes.i64), FaultKind.NO_STRING_MEMORY)
+        self.kernel.fault(
+            self.location, missing, b.from_index(wanted, dtypes.i64), FaultKind.NO_STRING_MEMORY
+        )
         room = self.choose(missing, 0, wanted)
         return Text(address, room, b.offset(b.pointer(address, dtypes.u8), _HEAD))
 
@@ -104,7 +106,9 @@ class TextBuilder:
     def no(self, condition: Value) -> Value:
         return self.b.scalar_op("not", condition, dtype=dtypes.boolean)
 
-    def select(self, condition: Value, yes: Value | int, no: Value | int, dtype: DType | None = None) -> Value:
+    def select(
+        self, condition: Value, yes: Value | int, no: Value | int, dtype: DType | None = None
+    ) -> Value:
         """One of two machine values, constants of the other's type among them."""
         kind = dtype or next(v.type.dtype for v in (yes, no) if isinstance(v, Value))
         x, y = (v if isinstance(v, Value) else self.b.const(v, kind) for v in (yes, no))

@@ -63,7 +63,9 @@ def change_case(t: TextBuilder, op: Op) -> Element:
         tail = [t.both(t.test("ge", o, 0x80), t.test("lt", o, 0xC0)) for o in others]
         code, length = t.select(t.test("lt", first, 0x80), first, -1), t.number(1)
         good: Value | None = None
-        for count, (low, high, bits) in enumerate(((0xC2, 0xE0, 0x1F), (0xE0, 0xF0, 0x0F), (0xF0, 0xF5, 0x07))):
+        for count, (low, high, bits) in enumerate(
+            ((0xC2, 0xE0, 0x1F), (0xE0, 0xF0, 0x0F), (0xF0, 0xF5, 0x07))
+        ):
             good = tail[count] if good is None else t.both(good, tail[count])
             here = t.both(good, t.test("ge", first, low), t.test("lt", first, high))
             value = t.op("and", first, bits)

@@ -126,7 +126,7 @@ class _Float:
         digits, power = self._shortest(magnitude)
         zero = t.test("eq", magnitude, 0)
         digits, power = t.select(zero, 0, digits), t.select(zero, 0, power)
-        return self._layout(digits, power, magnitude, negative)
+        return self._layout(digits, power, negative)
 
     # -- the decimal number
 
@@ -162,7 +162,9 @@ class _Float:
         below = t.op("sub", four, t.select(closer, 1, 2, dtypes.u64))
         k = t.op("shr", t.op("sub", t.op("mul", q, 1262611), t.select(closer, 524031, 0, dtypes.i64)), 22)
         minus = t.op("sub", t.number(0), k)
-        h = b.convert(t.op("add", t.op("add", q, t.op("shr", t.op("mul", minus, 1741647), 19)), 1), dtypes.u64)
+        h = b.convert(
+            t.op("add", t.op("add", q, t.op("shr", t.op("mul", minus, 1741647), 19)), 1), dtypes.u64
+        )
         place = b.to_index(t.op("sub", minus, _LOW))
         upper = b.load(self.powers, place)
         lower = b.load(self.powers, b.iadd(place, _HIGH - _LOW + 1))
@@ -187,17 +189,22 @@ class _Float:
 
     # -- its text
 
-    def _layout(self, digits: Value, power: Value, magnitude: Value, negative: Index) -> Value:
-        """Plain from 1e-4 to below 1e16, else with an exponent of two digits or more; the length."""
+    def _layout(self, digits: Value, power: Value, negative: Index) -> Value:
+        """Plain with a first digit from 1e-4 to 1e15, else with an exponent of two digits or more; the length."""
         b, t = self.t.b, self.t
         with b.loop(0, 17, 1, [digits, power]) as loop:
             number, exponent = loop.carried
             ends = t.both(t.test("eq", t.op("rem", number, 10), 0), t.test("ne", number, 0))
-            b.yield_(t.select(ends, t.op("div", number, 10), number), t.select(ends, t.op("add", exponent, 1), exponent))
+            b.yield_(
+                t.select(ends, t.op("div", number, 10), number),
+                t.select(ends, t.op("add", exponent, 1), exponent),
+            )
         digits, power = loop.results
         count = _decimal(t, self.digits, digits)
-        first = t.op("add", power, b.from_index(b.isub(count, 1), dtypes.i64))  # the exponent of the first digit
-        scientific = self._is_scientific(magnitude)
+        first = t.op(
+            "add", power, b.from_index(b.isub(count, 1), dtypes.i64)
+        )  # the exponent of the first digit
+        scientific = t.either(t.test("lt", first, -4), t.test("ge", first, 16))
         shown = t.select(scientific, 0, first)
         whole = t.select(t.test("gt", shown, 0), t.op("add", shown, 1), 1)  # digits before the point
         behind = t.op("sub", b.from_index(count, dtypes.i64), t.op("add", shown, 1))
@@ -220,21 +227,6 @@ class _Float:
         end = b.iadd(end, b.truth(has_point))
         end = run(end, b.to_index(t.op("add", shown, 1)), b.to_index(fraction))
         return b.from_index(self._exponent(end, first, scientific), dtypes.i64)
-
-    def _is_scientific(self, magnitude: Value) -> Value:
-        """Whether the number is below 1e-4 or at least 1e16, compared in its own type; not for 0."""
-        t, form = self.t, self.form
-        kind = form.dtype.numpy
-
-        def bits(number: str) -> int:
-            """The bits of the least float that is not below a number; infinity's if there is none."""
-            with np.errstate(over="ignore"):
-                value = np.float64(number).astype(kind)
-            code = int(np.asarray(value).view(f"u{kind.itemsize}"))
-            return code + 1 if float(value) < float(number) else code
-
-        small = t.both(t.test("lt", magnitude, bits("1e-4")), t.test("ne", magnitude, 0))
-        return t.either(small, t.test("ge", magnitude, bits("1e16")))
 
     def _exponent(self, at: Index, first: Value, scientific: Value) -> Index:
         b, t = self.t.b, self.t

@@ -86,15 +86,16 @@ class _Parse:
         bits = self._bits(scan)
         word = t.select(is_nan, form.infinity | 1 << (form.mantissa - 1), form.infinity, dtypes.u64)
         bits = t.select(special, word, bits)
-        sign = t.select(t.either(minus, t.both(scan.good, scan.negative)), 1 << (form.dtype.bits - 1), 0, dtypes.u64)
+        sign = t.select(
+            t.either(minus, t.both(scan.good, scan.negative)), 1 << (form.dtype.bits - 1), 0, dtypes.u64
+        )
         stored = form.stored(b, t.op("or", bits, sign))
         if self.to.is_float:
             return stored
         number = t.select(scan.negative, t.op("sub", t.number(0), scan.whole), scan.whole)
         if self.to is dtypes.boolean:
             return t.select(scan.is_whole, t.test("ne", number, 0), b.convert(stored, self.to), self.to)
-        as_float = b.convert(b.convert(stored, dtypes.i64), self.to)
-        return t.select(scan.is_whole, b.convert(number, self.to), as_float, self.to)
+        return t.select(scan.is_whole, b.convert(number, self.to), b.convert(stored, self.to), self.to)
 
     # -- letters
 
@@ -135,7 +136,9 @@ class _Parse:
             in_whole = t.both(is_digit, t.test("eq", following, _WHOLE))
             in_fraction = t.both(is_digit, t.test("eq", following, 5))
             in_exponent = t.both(is_digit, t.test("eq", following, 8))
-            counts = t.both(t.either(in_whole, in_fraction), t.either(t.test("ne", digit, 0), t.test("gt", count, 0)))
+            counts = t.both(
+                t.either(in_whole, in_fraction), t.either(t.test("ne", digit, 0), t.test("gt", count, 0))
+            )
             kept = t.both(counts, t.test("lt", count, _MOST_DIGITS))
             place = t.select(kept, count, _MOST_DIGITS - 1)
             old = b.load(self.digits, b.to_index(place))
@@ -270,7 +273,9 @@ class _Parse:
         upper = t.op("or", t.op("shl", high, 32), middle)
         value = t.op("or", t.op("shl", upper, shift), t.op("shr", t.op("shl", low, shift), 32))
         below = t.test("ne", t.op("and", t.op("shl", low, shift), (1 << 32) - 1), 0)
-        with b.loop(0, b.to_index(t.select(t.test("gt", size, 3), t.op("sub", size, 3), 0)), 1, [below]) as loop:
+        with b.loop(
+            0, b.to_index(t.select(t.test("gt", size, 3), t.op("sub", size, 3), 0)), 1, [below]
+        ) as loop:
             b.yield_(t.either(loop.carried[0], t.test("ne", b.load(self.words, loop.index), 0)))
         more = t.either(more, loop.results[0])
         # value * 2^scale with its highest bit set.
@@ -288,5 +293,7 @@ class _Parse:
         kept = t.op("add", kept, t.select(up, 1, 0, dtypes.u64))
         base = t.select(t.test("gt", lost, 0), 0, t.op("sub", first, 1))
         bits = t.op("add", t.op("shl", b.convert(base, dtypes.u64), form.mantissa), kept)
-        over = t.either(t.test("ge", bits, form.infinity), t.test("ge", first, form.infinity >> form.mantissa))
+        over = t.either(
+            t.test("ge", bits, form.infinity), t.test("ge", first, form.infinity >> form.mantissa)
+        )
         return t.select(over, form.infinity, bits)

@@ -28,18 +28,18 @@ _WIDE = (
 class _Split(NamedTuple):
     """Of one string: the number of its parts, and begin and end of the part asked for (0, 0 if there is none)."""
 
-    count: Value
+    parts: Value
     begin: Value
     end: Value
 
 
 def count_parts(t: TextBuilder, op: Op) -> Element:
-    delimiter, most = op.attributes["delimiter"].encode(), op.attributes["most"]
-    return lambda values, index: _split(t, t.text(values[0]), delimiter, most, t.number(-1)).count
+    delimiter, most = op.attributes["delimiter"].encode("utf-8", "surrogateescape"), op.attributes["most"]
+    return lambda values, index: _split(t, t.text(values[0]), delimiter, most, t.number(-1)).parts
 
 
 def string_part(t: TextBuilder, op: Op) -> Element:
-    delimiter, most = op.attributes["delimiter"].encode(), op.attributes["most"]
+    delimiter, most = op.attributes["delimiter"].encode("utf-8", "surrogateescape"), op.attributes["most"]
 
     def make(values: list[Value], index: Index) -> Value:
         b = t.b
@@ -72,7 +72,9 @@ def _at_delimiter(t: TextBuilder, text: Text, delimiter: bytes, limit: int, want
     # Carried: parts that have ended, where the open one began, bytes of a delimiter still to pass, the part wanted.
     with b.loop(0, text.length, 1, [zero] * 5) as loop:
         ended, start, passing, begin, end = loop.carried
-        here = t.both(t.test("le", passing, 0), t.test("lt", ended, limit), _matches(t, text, loop.index, delimiter))
+        here = t.both(
+            t.test("le", passing, 0), t.test("lt", ended, limit), _matches(t, text, loop.index, delimiter)
+        )
         at = b.from_index(loop.index, dtypes.i64)
         chosen = t.both(here, t.test("eq", ended, wanted))
         b.yield_(
@@ -119,7 +121,9 @@ def _at_white(t: TextBuilder, text: Text, delimiter: bytes, limit: int, wanted: 
         b.yield_(
             number,
             t.select(space, 0, 1, dtypes.i64),
-            t.select(t.test("gt", passing, 0), t.op("sub", passing, 1), t.op("sub", t.select(space, width, 1), 1)),
+            t.select(
+                t.test("gt", passing, 0), t.op("sub", passing, 1), t.op("sub", t.select(space, width, 1), 1)
+            ),
             t.select(t.both(enters, mine), at, begin),
             t.select(t.both(leaves, mine), at, end),
         )

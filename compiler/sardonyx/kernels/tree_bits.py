@@ -36,7 +36,12 @@ def tree_lanes(x: Value, target: Target) -> int:
 
 
 def bits_kernel(
-    kernel: KernelBuilder, x: Value, result: Value, attributes: Mapping[str, Any], tables: BitTables, target: Target
+    kernel: KernelBuilder,
+    x: Value,
+    result: Value,
+    attributes: Mapping[str, Any],
+    tables: BitTables,
+    target: Target,
 ) -> Kernel:
     """The kernel of an ensemble whose trees have at most 64 leaves; x has a known number of features."""
     return _Bits(kernel, x, result, attributes, tables, tree_lanes(x, target)).build()
@@ -81,7 +86,9 @@ class _Bits:
                     lambda: self._block(row, self.height, self.vectors, trees),
                     lambda: self._rest(row, have, trees),
                 )
-        return kernel.finish(ceildiv(self.rows, self.height), self.rows * (4 * len(tables.features) + trees))
+        return kernel.finish(
+            ceildiv(self.rows, self.height), self.rows * (8 * len(tables.features) + 100 * trees)
+        )
 
     def _rest(self, row: Index, have: Index, trees: int) -> Sequence[Value]:
         b = self.b
@@ -108,7 +115,8 @@ class _Bits:
         def columns(first: Index, mask: Value | None) -> None:
             for v in range(vectors):
                 lines = [
-                    b.load(self.source, b.iadd(starts[v * lanes + i], first), lanes, mask) for i in range(lanes)
+                    b.load(self.source, b.iadd(starts[v * lanes + i], first), lanes, mask)
+                    for i in range(lanes)
                 ]
                 for i, line in enumerate(turn(b, lines)):
                     at = b.iadd(b.imul(b.iadd(first, i), self.height), v * lanes)
@@ -160,9 +168,13 @@ class _Bits:
                 x = b.load(self.block, b.iadd(line, v * self.lanes), self.lanes)
                 less = b.scalar_op("and", words[v], mask)
                 if nan_true:
-                    words[v] = b.scalar_op("select", b.compare("gt", x, threshold), less, words[v], dtype=less.type.dtype)
+                    words[v] = b.scalar_op(
+                        "select", b.compare("gt", x, threshold), less, words[v], dtype=less.type.dtype
+                    )
                 else:
-                    words[v] = b.scalar_op("select", b.compare("le", x, threshold), words[v], less, dtype=less.type.dtype)
+                    words[v] = b.scalar_op(
+                        "select", b.compare("le", x, threshold), words[v], less, dtype=less.type.dtype
+                    )
         b.yield_(*words)
 
     def _vote(self, vote: Index, leaves: Sequence[Value]) -> None:

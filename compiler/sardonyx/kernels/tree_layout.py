@@ -110,7 +110,11 @@ def bit_tables(attributes: Mapping[str, Any], counts: Array) -> BitTables:
         tree, at, offset = tree[~is_leaf], at[~is_leaf], offset[~is_leaf]
         width = leaf_number[np.where(yes[at] < 0, len(counts), yes[at])]
         nodes.append((tree, at, offset, width))
-        tree, at, offset = np.tile(tree, 2), np.concatenate([yes[at], no[at]]), np.concatenate([offset, offset + width])
+        tree, at, offset = (
+            np.tile(tree, 2),
+            np.concatenate([yes[at], no[at]]),
+            np.concatenate([offset, offset + width]),
+        )
     leaf_tree, leaf_offset, leaf = (np.concatenate(c) for c in zip(*leaves, strict=True))
     order = np.lexsort((leaf_offset, leaf_tree))
     votes = _votes(attributes, leaf_tree[order], leaf[order], trees)

@@ -46,18 +46,24 @@ class _Walk:
         self.width = kernel.dim(width)
         self.targets: int = self.attributes["targets"]
         self.tracked = bool(self.attributes["nan_true"].array.any())
-        names = ("nodes", "thresholds", "leaves", "heights", "leaf_first", "votes", "weights")
-        for name in names:
-            setattr(self, f"_{name}", kernel.constant(Dense(getattr(tables, name)), name))
+        self.nodes = kernel.constant(Dense(tables.nodes), "nodes")
+        self.thresholds = kernel.constant(Dense(tables.thresholds), "thresholds")
+        self.leaves = kernel.constant(Dense(tables.leaves), "leaves")
+        self.heights = kernel.constant(Dense(tables.heights), "heights")
+        self.leaf_first = kernel.constant(Dense(tables.leaf_first), "leaf_first")
+        self.votes = kernel.constant(Dense(tables.votes), "votes")
+        self.weights = kernel.constant(Dense(tables.weights), "weights")
         trees = len(self.attributes["roots"].array)
         self.groups = -(-trees // WALKS)
         self.totals = b.local(dtypes.f64, max(1, self.targets) * WALKS)
         with b.loop(kernel.begin, kernel.end) as unit:
             row = b.imul(unit.index, WALKS)
             have = b.isub(kernel.dim(rows), row)
-            b.if_(b.icmp("ge", have, WALKS), lambda: self._rows(row, trees), lambda: self._one_by_one(row, have))
+            b.if_(
+                b.icmp("ge", have, WALKS), lambda: self._rows(row, trees), lambda: self._one_by_one(row, have)
+            )
         steps = int(tables.heights[self.groups :].sum())
-        return kernel.finish(ceildiv(rows, WALKS), rows * (8 * steps + trees))
+        return kernel.finish(ceildiv(rows, WALKS), rows * 100 * (steps + trees))
 
     def _rows(self, row: Index, trees: int) -> Sequence[Value]:
         """``WALKS`` rows, tree by tree."""
@@ -65,7 +71,7 @@ class _Walk:
         bases = [b.imul(b.iadd(row, i), self.width) for i in range(WALKS)]
         self._start(WALKS)
         with b.loop(0, trees) as tree:
-            height = b.to_index(b.load(self._heights, b.iadd(tree.index, self.groups)))
+            height = b.to_index(b.load(self.heights, b.iadd(tree.index, self.groups)))
             root = b.index(b.imul(tree.index, 2))
             for i, leaf in enumerate(self._descend([root] * WALKS, bases, height)):
                 self._vote(leaf, i)
@@ -80,7 +86,7 @@ class _Walk:
             base = b.imul(here, self.width)
             self._start(1)
             with b.loop(0, self.groups) as group:
-                height = b.to_index(b.load(self._heights, group.index))
+                height = b.to_index(b.load(self.heights, group.index))
                 first = b.imul(group.index, 2 * WALKS)
                 roots = [b.index(b.iadd(first, 2 * i)) for i in range(WALKS)]
                 for leaf in self._descend(roots, [base] * WALKS, height):
@@ -97,11 +103,11 @@ class _Walk:
     def _step(self, node: Value, base: Index) -> Value:
         b = self.b
         at = b.imul(node, 2)
-        info = b.load(self._nodes, at)
-        child = b.to_index(b.load(self._nodes, b.iadd(at, 1)))
+        info = b.load(self.nodes, at)
+        child = b.to_index(b.load(self.nodes, b.iadd(at, 1)))
         feature = b.to_index(b.scalar_op("shr", info, b.const(1, dtypes.i32)))
         x = b.load(self.source, b.iadd(base, feature))
-        threshold = b.load(self._thresholds, node)
+        threshold = b.load(self.thresholds, node)
         flag = b.compare("ne", b.scalar_op("and", info, b.const(1, dtypes.i32)), b.const(0, dtypes.i32))
         if self.tracked:
             nan = b.scalar_op("and", b.scalar_op("is_nan", x, dtype=dtypes.boolean), flag)
@@ -119,12 +125,12 @@ class _Walk:
 
     def _vote(self, node: Value, row: int) -> None:
         b = self.b
-        leaf = b.to_index(b.load(self._leaves, node))
-        first, last = (b.to_index(b.load(self._leaf_first, b.iadd(leaf, i))) for i in range(2))
+        leaf = b.to_index(b.load(self.leaves, node))
+        first, last = (b.to_index(b.load(self.leaf_first, b.iadd(leaf, i))) for i in range(2))
         with b.loop(first, last) as vote:
-            target = b.to_index(b.load(self._votes, vote.index))
+            target = b.to_index(b.load(self.votes, vote.index))
             place = b.iadd(b.imul(target, 1), b.imul(self.targets, row))
-            weight = b.convert(b.load(self._weights, vote.index), dtypes.f64)
+            weight = b.convert(b.load(self.weights, vote.index), dtypes.f64)
             total = b.scalar_op(COMBINE[self.attributes["kind"]], b.load(self.totals, place), weight)
             b.store(total, self.totals, place)
 

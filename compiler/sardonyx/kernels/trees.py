@@ -18,7 +18,9 @@ _MOST_LEAVES = 64
 _MOST_TOTALS = 1 << 16  # bytes of the totals of a block
 
 
-def trees_kernel(region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target) -> Kernel:
+def trees_kernel(
+    region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target
+) -> Kernel:
     """The kernel of a lone ``core.tree_ensemble``."""
     (op,) = region.ops[:-1]
     (x,), (result,) = operands, results

@@ -23,10 +23,10 @@ def fused_matmul(
     y: Value,
     *,
     alpha: float,
-    transA: int,  # noqa: N803
-    transB: int,  # noqa: N803
-    transBatchA: int,  # noqa: N803
-    transBatchB: int,  # noqa: N803
+    transA: int,
+    transB: int,
+    transBatchA: int,
+    transBatchB: int,
 ) -> Value:
     """alpha * x y.  transA swaps the last two axes, transBatchA moves the first axis behind the other batch axes."""
 

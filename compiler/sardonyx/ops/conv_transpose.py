@@ -110,7 +110,7 @@ def _axes(
     pads: Sequence[int] | None,
     strides: Sequence[int] | None,
 ) -> list[_Axis]:
-    sizes, kernel = x.type.shape[2:], [int(k) for k in w.type.shape[2:]]  # type: ignore[arg-type]
+    sizes, kernel = x.type.shape[2:], [int(k) for k in w.type.shape[2:]]
     count = len(kernel)
     dilations, strides = dilations or (1,) * count, strides or (1,) * count
     extra, around = output_padding or (0,) * count, pads or (0,) * (2 * count)
@@ -125,7 +125,9 @@ def _axes(
         ("pads", around, 2 * count),
     ):
         if len(given) != want:
-            raise CompileError(f"{name} {list(given)} has {len(given)} entries; {count} spatial axes need {want}")
+            raise CompileError(
+                f"{name} {list(given)} has {len(given)} entries; {count} spatial axes need {want}"
+            )
     if any(v < 1 for v in (*kernel, *strides, *dilations)):
         raise CompileError(
             f"the kernel {kernel}, strides {list(strides)} and dilations {list(dilations)} have to be positive"
@@ -172,7 +174,9 @@ def _phases(b: Builder, w: Value, at: int, axis: _Axis) -> Value:
 
     def padded(value: Value, position: int, by: int) -> Value:
         high = [by if i == position else 0 for i in range(value.type.rank)]
-        return b.op("core.pad", value, b.constant(0, w.type.dtype), low=(0,) * value.type.rank, high=tuple(high))
+        return b.op(
+            "core.pad", value, b.constant(0, w.type.dtype), low=(0,) * value.type.rank, high=tuple(high)
+        )
 
     if axis.stride == 1:
         w = b.reshape(w, (*before, axis.kernel, 1, *behind))
@@ -180,7 +184,7 @@ def _phases(b: Builder, w: Value, at: int, axis: _Axis) -> Value:
         if axis.dilation > 1:
             w = padded(b.reshape(w, (*before, axis.kernel, 1, *behind)), at + 1, axis.dilation - 1)
             w = b.reshape(w, (*before, axis.kernel * axis.dilation, *behind))
-        missing = axis.taps * axis.stride - w.type.shape[at]  # type: ignore[operator]
+        missing = axis.taps * axis.stride - w.type.shape[at]
         if missing > 0:
             w = padded(w, at, missing)
         elif missing < 0:
@@ -215,5 +219,3 @@ def _interleaved(b: Builder, y: Value, axes: Sequence[_Axis], group: int, outs: 
         if start != 0 or y.type.shape[1 + i] != axis.out:
             y = _part(b, y, 1 + i, start, axis.out)
     return y
-
-

@@ -46,7 +46,9 @@ def _parse(equation: str, operands: Sequence[Value]) -> tuple[list[tuple[str, ..
     terms = left.split(",")
     for term in (*terms, right):
         if not _TERM.fullmatch(term):
-            raise CompileError(f"{term!r} in the equation {equation!r} is no term: letters and at most one ellipsis")
+            raise CompileError(
+                f"{term!r} in the equation {equation!r} is no term: letters and at most one ellipsis"
+            )
     if len(terms) != len(operands):
         raise CompileError(f"the equation {equation!r} has {len(terms)} terms for {len(operands)} operands")
     inputs = []
@@ -55,7 +57,9 @@ def _parse(equation: str, operands: Sequence[Value]) -> tuple[list[tuple[str, ..
         letters = len(term.replace("...", ""))
         dots = operand.type.rank - letters
         if dots < 0 or (dots and "..." not in term):
-            raise CompileError(f"the term {term!r} of the equation {equation!r} does not fit {operand.type.describe()}")
+            raise CompileError(
+                f"the term {term!r} of the equation {equation!r} does not fit {operand.type.describe()}"
+            )
         widest = max(widest, dots)
         inputs.append(_labels(term, dots))
     every = [label for labels in inputs for label in labels]
@@ -66,7 +70,9 @@ def _parse(equation: str, operands: Sequence[Value]) -> tuple[list[tuple[str, ..
         output = (*_labels("...", widest), *once)
     for label in output:
         if output.count(label) > 1 or (label not in every and label.isalpha()):
-            raise CompileError(f"the letter {label!r} of the result of {equation!r} is repeated or in no operand")
+            raise CompileError(
+                f"the letter {label!r} of the result of {equation!r} is repeated or in no operand"
+            )
     return inputs, output
 
 
@@ -163,7 +169,9 @@ def _fitted(b: Builder, term: _Term, extents: dict[str, DimLike]) -> _Term:
     shape = [extents[label] for label in labels]
     for label, have, want in zip(labels, value.type.shape, shape, strict=True):
         if have != want and label.isalpha():
-            value = b.assume_shape(value, [want if x == label else d for x, d in zip(labels, value.type.shape, strict=True)])
+            value = b.assume_shape(
+                value, [want if x == label else d for x, d in zip(labels, value.type.shape, strict=True)]
+            )
     return _Term(b.broadcast_to(value, tuple(shape)), labels)
 
 
@@ -191,7 +199,9 @@ def _dims(term: _Term, labels: Sequence[str]) -> list[DimLike]:
     return [term.value.type.shape[term.labels.index(label)] for label in labels]
 
 
-def _matrix(b: Builder, term: _Term, batch: Sequence[str], rows: Sequence[str], columns: Sequence[str]) -> Value:
+def _matrix(
+    b: Builder, term: _Term, batch: Sequence[str], rows: Sequence[str], columns: Sequence[str]
+) -> Value:
     """The term as (batch..., rows, columns)."""
     order = [term.labels.index(label) for label in (*batch, *rows, *columns)]
     shape = (*_dims(term, batch), product(_dims(term, rows)), product(_dims(term, columns)))
@@ -200,7 +210,10 @@ def _matrix(b: Builder, term: _Term, batch: Sequence[str], rows: Sequence[str], 
 
 def _multiplied(b: Builder, x: _Term, y: _Term, labels: Sequence[str]) -> _Term:
     """The product of the elements, over all labels."""
-    extents = {**dict(zip(y.labels, y.value.type.shape, strict=True)), **dict(zip(x.labels, x.value.type.shape, strict=True))}
+    extents = {
+        **dict(zip(y.labels, y.value.type.shape, strict=True)),
+        **dict(zip(x.labels, x.value.type.shape, strict=True)),
+    }
     shape = tuple(extents[label] for label in labels)
 
     def spread(term: _Term) -> Value:
@@ -210,4 +223,3 @@ def _multiplied(b: Builder, x: _Term, y: _Term, labels: Sequence[str]) -> _Term:
         return b.broadcast_to(b.reshape(value, with_ones), shape)
 
     return _Term(b.mul(spread(x), spread(y)), tuple(labels))
-

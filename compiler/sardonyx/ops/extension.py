@@ -94,9 +94,9 @@ def _attribute(item: tuple[str, Any]) -> AttributeSpec:
     kinds = {type(v) for v in given} if many else {type(given)}
     if len(kinds) != 1 or not kinds <= _KINDS.keys() or optional:
         raise ValueError(f"the attribute {name!r} needs a default or a type, it has {given!r}")
-    (kind,) = kinds
-    default = tuple(given) if many else int(given) if kind is bool else given
-    return AttributeSpec(name, (_LISTS if many else _KINDS)[kind], False, default)
+    (python_type,) = kinds
+    default = tuple(given) if many else int(given) if python_type is bool else given
+    return AttributeSpec(name, (_LISTS if many else _KINDS)[python_type], False, default)
 
 
 def external_operator(
@@ -133,7 +133,10 @@ def external_operator(
 
 
 def _output_type(
-    output: str, formals: Sequence[tuple[Any, ...]], given: Sequence[Value], types: Mapping[str, Sequence[str]]
+    output: str,
+    formals: Sequence[tuple[Any, ...]],
+    given: Sequence[Value],
+    types: Mapping[str, Sequence[str]],
 ) -> DType:
     """The element type of an output: its own, or that of the first input with its type variable."""
     match = _FORMAL.fullmatch(output.strip())

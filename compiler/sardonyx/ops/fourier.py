@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms of any length, as matrix products.
+"""DFT: discrete Fourier transforms of any length, as matrix products.
 
 Up to a certain length a transform is one product with a table of sines and cosines.  A longer one of
 n1 * n2 places is n2 transforms of length n1, a multiplication by powers of the root of unity, and n1
@@ -6,6 +6,9 @@ transforms of length n2 (J. Cooley and J. Tukey, 1965), each of them a product. 
 prime factor becomes a convolution with a chirp, of a length that has none (L. Bluestein, 1970).
 Within, real and imaginary parts are planes: (batch, 2, n).  Tables are computed in float64, at compile
 time where the length is known; a symbolic length is one product with a table made at run time.
+
+A product sums more terms one after the other than a butterfly does and so rounds more often: float32 is
+computed in float64 (and is then as good as exact), float64 in shorter steps.
 """
 
 from __future__ import annotations
@@ -18,18 +21,17 @@ import numpy as np
 from sardonyx.core.builder import Builder
 from sardonyx.errors import CompileError
 from sardonyx.ir.graph import Value
-from sardonyx.ops.precision import one_rounding
 from sardonyx.ops.registry import onnx_op
 from sardonyx.ops.shape import normal_axis, static_ints
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import Dim, DimLike, floordiv, maximum, minimum, product
 from sardonyx_runtime.dtypes import DType
 
-__all__ = ["transform"]
+__all__ = ["along_last", "transform"]
 
-_DIRECT = 64  # lengths up to which one product is cheapest
+_DIRECT = {dtypes.f32: 64, dtypes.f64: 16}  # lengths up to which one product is used
+_REAL_DIRECT = {dtypes.f32: 160, dtypes.f64: 16}  # the same for real data, half of whose spectrum is wanted
 _LARGEST_PRIME = 256
-_REAL_DIRECT = 160  # the same for real data, half of whose spectrum is wanted
 
 Array = np.ndarray[Any, Any]
 
@@ -43,7 +45,13 @@ def dft_17(
 
 @onnx_op("DFT", since=20)
 def dft(
-    b: Builder, x: Value, length: Value | None = None, axis: Value | None = None, *, inverse: int, onesided: int
+    b: Builder,
+    x: Value,
+    length: Value | None = None,
+    axis: Value | None = None,
+    *,
+    inverse: int,
+    onesided: int,
 ) -> Value:
     chosen = -2 if axis is None else static_ints(b, axis, "axis")[0]
     return _dft(b, x, length, chosen, inverse, onesided)
@@ -69,35 +77,57 @@ def _dft(b: Builder, x: Value, length: Value | None, axis: int, inverse: int, on
     order = [a for a in range(rank - 1) if a != position]
     moved = b.transpose(x, (*order, position, rank - 1))
     lead = moved.type.shape[:-2]
-    y = _along_last(b, b.reshape(moved, (product(lead), extent, parts)), count=count, inverse=bool(inverse), onesided=bool(onesided))
+    y = along_last(
+        b,
+        b.reshape(moved, (product(lead), extent, parts)),
+        count=count,
+        inverse=bool(inverse),
+        onesided=bool(onesided),
+    )
     y = b.reshape(y, (*lead, *y.type.shape[1:]))
     back = [(*order, position, rank - 1).index(a) for a in range(rank)]
     return b.transpose(y, back)
 
 
-@one_rounding
-def _along_last(b: Builder, x: Value, *, count: DimLike, inverse: bool, onesided: bool) -> Value:
-    """(batch, n, parts) transformed to ``count`` places, or to half of them, or (inverse, onesided) from half of them."""
+def along_last(
+    b: Builder, x: Value, *, count: DimLike, inverse: bool, onesided: bool, short: bool | None = None
+) -> Value:
+    """(batch, n, parts) transformed to ``count`` places, to half of them, or (inverse, onesided) from half of them.
+
+    ``short``: in short steps; by default for float64, which is no wider than its data.
+    """
+    dtype = x.type.dtype
+    wide = dtypes.f32 if dtype.bits == 16 else dtypes.f64
+    short = dtype is dtypes.f64 if short is None else short
+    y = _computed(b, b.convert(x, wide), count=count, inverse=inverse, onesided=onesided, short=short)
+    return b.convert(y, dtype)
+
+
+def _computed(b: Builder, x: Value, *, count: DimLike, inverse: bool, onesided: bool, short: bool) -> Value:
+    """The same in the type of x; ``short``: in short steps."""
     if inverse and onesided:
-        return _to_real(b, _resized(b, x, floordiv(count, 2) + 1), count)
+        return _to_real(b, _resized(b, x, floordiv(count, 2) + 1), count, short)
     wanted = floordiv(count, 2) + 1 if onesided else count
     x = _resized(b, x, count)
     dtype = x.type.dtype
     if not isinstance(count, int):
         return _symbolic(b, x, count, wanted, inverse)
-    direct = _REAL_DIRECT if onesided and x.type.shape[-1] == 1 else _DIRECT
+    kind = dtypes.f64 if short else dtypes.f32
+    direct = (_REAL_DIRECT if onesided and x.type.shape[-1] == 1 else _DIRECT)[kind]
     scale = 1.0 / count if inverse else 1.0
     if count <= direct:
-        parts = int(x.type.shape[-1])  # type: ignore[call-overload]
+        parts = int(x.type.shape[-1])
         assert isinstance(wanted, int)
         table = _table(count, wanted, inverse) * scale  # (2, n, 2, m)
         rows = table[:parts].transpose(1, 0, 3, 2).reshape(count * parts, wanted * 2)
         flat = b.reshape(x, (x.type.shape[0], count * parts))
         y = b.op("core.contract", flat, b.constant(rows.astype(dtype.numpy), dtype))
         return b.reshape(y, (x.type.shape[0], wanted, 2))
-    planes = transform(b, b.transpose(x, (0, 2, 1)), inverse=inverse)
+    planes = transform(b, b.transpose(x, (0, 2, 1)), inverse=inverse, direct=_DIRECT[kind])
     if wanted != count:
-        planes = b.op("core.slice", planes, starts=(0, 0, 0), sizes=(x.type.shape[0], 2, wanted), steps=(1, 1, 1))
+        planes = b.op(
+            "core.slice", planes, starts=(0, 0, 0), sizes=(x.type.shape[0], 2, wanted), steps=(1, 1, 1)
+        )
     if inverse:
         planes = b.mul(planes, b.full(scale, planes))
     return b.transpose(planes, (0, 2, 1))
@@ -129,14 +159,14 @@ def _table(count: int, wanted: int, inverse: bool) -> Array:
     return np.stack([np.stack([cosine, sine], 1), np.stack([-sine, cosine], 1)])
 
 
-def transform(b: Builder, x: Value, *, inverse: bool) -> Value:
-    """(batch, 1 or 2, n) to (batch, 2, n), unscaled; n is known."""
+def transform(b: Builder, x: Value, *, inverse: bool, direct: int) -> Value:
+    """(batch, 1 or 2, n) to (batch, 2, n), unscaled; n is known.  Products are of ``direct`` places at most."""
     batch, parts, n = x.type.shape
     assert isinstance(n, int) and isinstance(parts, int)
-    first = _factor(n)
+    first = _factor(n, direct)
     if first == n:
         if n > _LARGEST_PRIME:
-            return _by_chirp(b, x, inverse)
+            return _by_chirp(b, x, inverse, direct)
         table = _table(n, n, inverse)[:parts].reshape(parts * n, 2 * n)
         y = b.op("core.contract", b.reshape(x, (batch, parts * n)), _constant(b, table, x))
         return b.reshape(y, (batch, 2, n))
@@ -147,17 +177,17 @@ def transform(b: Builder, x: Value, *, inverse: bool) -> Value:
     y = b.reshape(b.op("core.contract", spread, columns), (batch, 2, first, second))
     angle = _angles(n, first, second)
     turned = _times(b, y, np.cos(angle), np.sin(angle) if inverse else -np.sin(angle), axis=2)
-    z = transform(b, b.reshape(turned, (batch * first, 2, second)), inverse=inverse)
+    z = transform(b, b.reshape(turned, (batch * first, 2, second)), inverse=inverse, direct=direct)
     z = b.transpose(b.reshape(z, (batch, first, 2, second)), (0, 2, 3, 1))
     return b.reshape(z, (batch, 2, n))
 
 
-def _factor(n: int) -> int:
+def _factor(n: int, direct: int) -> int:
     """The length of the first of two steps: the divisor next to the root of n, or n itself for a single step."""
-    if n <= _DIRECT:
+    if n <= direct:
         return n
     divisors = [d for d in range(2, math.isqrt(n) + 1) if n % d == 0]
-    small = [d for d in divisors if d <= _DIRECT]
+    small = [d for d in divisors if d <= direct]
     if small:
         return max(small)
     return n if not divisors else min(divisors)
@@ -199,9 +229,9 @@ def _times(b: Builder, x: Value, cosine: Array, sine: Array, *, axis: int) -> Va
     return b.op("core.concat", *(b.reshape(p, with_axis) for p in pair), axis=axis)
 
 
-def _by_chirp(b: Builder, x: Value, inverse: bool) -> Value:
+def _by_chirp(b: Builder, x: Value, inverse: bool, direct: int) -> Value:
     """j k = (j^2 + k^2 - (k - j)^2) / 2 makes the transform a convolution between two multiplications."""
-    batch, parts, n = x.type.shape
+    batch, _, n = x.type.shape
     assert isinstance(n, int)
     size = _smooth(2 * n - 1)
     angle = np.arange(n) ** 2 % (2 * n) * (math.pi / n)
@@ -213,10 +243,9 @@ def _by_chirp(b: Builder, x: Value, inverse: bool) -> Value:
     moved = _times(b, x, cosine, sine, axis=1)
     zero = b.constant(0, x.type.dtype)
     padded = b.op("core.pad", moved, zero, low=(0, 0, 0), high=(0, 0, size - n))
-    there = _times(b, transform(b, padded, inverse=False), spectrum.real, spectrum.imag, axis=1)
-    back = transform(b, there, inverse=True)
+    there = transform(b, padded, inverse=False, direct=direct)
+    back = transform(b, _times(b, there, spectrum.real, spectrum.imag, axis=1), inverse=True, direct=direct)
     kept = b.op("core.slice", back, starts=(0, 0, 0), sizes=(batch, 2, n), steps=(1, 1, 1))
-    del parts
     return _times(b, kept, cosine, sine, axis=1)
 
 
@@ -249,7 +278,9 @@ def _plane(b: Builder, x: Value, index: int) -> Value:
     return b.op("core.slice", x, starts=(0, 0, index), sizes=(batch, n, 1), steps=(1, 1, 1))
 
 
-def _symbolic_table(b: Builder, count: DimLike, rows: DimLike, columns: DimLike, dtype: DType) -> tuple[Value, Value]:
+def _symbolic_table(
+    b: Builder, count: DimLike, rows: DimLike, columns: DimLike, dtype: DType
+) -> tuple[Value, Value]:
     shape = (rows, columns)
     row, column = (b.op("core.iota", shape=shape, axis=i, dtype=dtypes.i64) for i in (0, 1))
     size = b.broadcast_to(b.dims([count], scalar=True), shape)
@@ -258,12 +289,12 @@ def _symbolic_table(b: Builder, count: DimLike, rows: DimLike, columns: DimLike,
     return b.convert(b.cos(angle), dtype), b.convert(b.sin(angle), dtype)
 
 
-def _to_real(b: Builder, x: Value, count: DimLike) -> Value:
+def _to_real(b: Builder, x: Value, count: DimLike, short: bool) -> Value:
     """The real signal (batch, count, 1) of half a spectrum (batch, count // 2 + 1, 2), scaled."""
     if x.type.shape[-1] == 1:
         x = b.op("core.pad", x, b.constant(0, x.type.dtype), low=(0, 0, 0), high=(0, 0, 1))
     batch, half, _ = x.type.shape
-    if isinstance(count, int) and count <= _REAL_DIRECT:
+    if isinstance(count, int) and count <= _REAL_DIRECT[dtypes.f64 if short else dtypes.f32]:
         assert isinstance(half, int)
         angle = _angles(count, half, count)
         weight = np.full((half, 1), 2.0)
@@ -278,87 +309,5 @@ def _to_real(b: Builder, x: Value, count: DimLike) -> Value:
     real, imaginary = _plane(b, mirrored, 0), b.neg(_plane(b, mirrored, 1))
     conjugate = b.op("core.concat", real, imaginary, axis=2)
     whole = b.assume_shape(b.op("core.concat", x, conjugate, axis=1), (batch, count, 2))
-    y = _along_last(b, whole, count=count, inverse=True, onesided=False)
+    y = _computed(b, whole, count=count, inverse=True, onesided=False, short=short)
     return _plane(b, y, 0)
-
-
-@onnx_op("STFT")
-def stft(
-    b: Builder,
-    signal: Value,
-    step: Value,
-    window: Value | None = None,
-    frame_length: Value | None = None,
-    *,
-    onesided: int,
-) -> Value:
-    """Transforms of frames that overlap; the frames are read in place, without a copy of their own."""
-    if signal.type.rank == 2:
-        signal = b.reshape(signal, (*signal.type.shape, 1))
-    if signal.type.rank != 3 or signal.type.shape[-1] not in (1, 2):
-        raise CompileError(f"STFT takes a signal (batch, n, 1) or (batch, n, 2), not {signal.type.describe()}")
-    batch, length, parts = signal.type.shape
-    (stride,) = static_ints(b, step, "frame_step")
-    if stride < 1:
-        raise CompileError(f"frame_step is {stride}; it has to be positive")
-    if frame_length is not None:
-        size: DimLike = b.dims_of(b.reshape(frame_length, (1,)))[0]
-    else:
-        size = window.type.shape[0] if window is not None else length
-    if window is not None and window.type.shape != (size,):
-        message = f"the window {window.type.describe()} is not as long as a frame, {size}"
-        if window.type.rank != 1 or (isinstance(size, int) and isinstance(window.type.shape[0], int)):
-            raise CompileError(message)
-        b.require("equal", window.type.shape[0], size, message)
-        window = b.assume_shape(window, (size,))
-    if isinstance(size, int) and isinstance(length, int):
-        if not 1 <= size <= length:
-            raise CompileError(f"frames of {size} in a signal of {length} places")
-    else:
-        b.require("at_least", length, size, "the signal is shorter than a frame")
-    frames = floordiv(length - size, stride) + 1
-    dtype = signal.type.dtype
-    parts_of_frames = b.op("core.unfold", signal, axis=1, count=frames, size=size, step=stride, dilation=1)
-    flat = b.reshape(parts_of_frames, (batch * frames, size, parts))
-    if window is not None:
-        spread = b.reshape(b.convert(window, dtype), (1, size, 1))
-        flat = b.mul(flat, b.broadcast_to(spread, flat.type.shape))
-    y = _along_last(b, flat, count=size, inverse=False, onesided=bool(onesided))
-    return b.reshape(y, (batch, frames, *y.type.shape[1:]))
-
-
-@onnx_op("MelWeightMatrix")
-def mel_weight_matrix(
-    b: Builder, bins: Value, length: Value, rate: Value, lower: Value, upper: Value, *, output_datatype: int
-) -> Value:
-    """Triangular filters, evenly spaced on the mel scale, over the bins of a spectrum."""
-    count, size = (b.dims_of(b.reshape(v, (1,)))[0] for v in (bins, length))
-    spectrum = floordiv(size, 2) + 1
-    wide = dtypes.f64
-    scalar = lambda v: b.convert(b.reshape(v, ()), wide)  # noqa: E731
-    number = lambda v: b.constant(float(v), wide)  # noqa: E731
-
-    def mel(hertz: Value) -> Value:
-        return b.div(b.mul(b.log1p(b.div(hertz, number(700))), number(2595)), number(math.log(10)))
-
-    low, high = mel(scalar(lower)), mel(scalar(upper))
-    edges = b.convert(b.dims([count + 2], scalar=True), wide)
-    place = b.convert(b.op("core.iota", shape=(count + 2,), axis=0, dtype=dtypes.i64), wide)
-    spread = lambda v: b.broadcast_to(v, place.type.shape)  # noqa: E731
-    mels = b.add(b.mul(place, spread(b.div(b.sub(high, low), edges))), spread(low))
-    hertz = b.mul(b.expm1(b.mul(b.div(mels, spread(number(2595))), spread(number(math.log(10))))), spread(number(700)))
-    points = b.convert(b.dims([size + 1], scalar=True), wide)
-    bin_of = b.floor(b.div(b.mul(spread(points), hertz), spread(scalar(rate))))
-    shape = (spectrum, count)
-    left, centre, right = (
-        b.broadcast_to(b.op("core.slice", bin_of, starts=(i,), sizes=(count,), steps=(1,)), shape) for i in range(3)
-    )
-    here = b.convert(b.op("core.iota", shape=shape, axis=0, dtype=dtypes.i64), wide)
-    zero, one = b.full(0.0, here), b.full(1.0, here)
-    width, fall = b.sub(centre, left), b.sub(right, centre)
-    flat = b.eq(width, zero)
-    rising = b.select(flat, one, b.div(b.sub(here, left), b.select(flat, one, width)))
-    falling = b.div(b.sub(right, here), b.select(b.gt(fall, zero), fall, one))
-    value = b.select(b.and_(b.ge(here, left), b.le(here, centre)), rising, zero)
-    value = b.select(b.and_(b.ge(here, centre), b.lt(here, right)), falling, value)
-    return b.convert(value, dtypes.by_onnx(output_datatype))

@@ -1,36 +1,36 @@
-"""Products of quantised integers: MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv, DynamicQuantizeLinear.
+"""Matrix products of quantised integers, and DynamicQuantizeLinear.
 
 Sums are exact and wrap in int32.  A matrix product multiplies the bytes as they are, the left operand
 unsigned and the right one signed, which is what the hosts' instructions take, and corrects the sums:
 
     sum (x - p)(y - q) = sum x y  -  q sum x  -  p sum y  +  K p q
-
-A convolution is such a product with a row for each place; one of several groups works on the
-differences in float32 or float64, whichever holds all its sums exactly.
 """
 
 from __future__ import annotations
-
-import math
-from typing import Any
 
 import numpy as np
 
 from sardonyx.core.builder import Builder, constant_of
 from sardonyx.errors import CompileError
 from sardonyx.ir.graph import Value
-from sardonyx.ir.types import Shape
 from sardonyx.ops.broadcasting import to_shape_of
 from sardonyx.ops.cast import convert
-from sardonyx.ops.convolution import Window, channels_first, channels_last, make_window, with_channels, with_kernel
 from sardonyx.ops.matmul import matrix_product
 from sardonyx.ops.precision import saturated
 from sardonyx.ops.registry import onnx_op
 from sardonyx_runtime import dtypes
-from sardonyx_runtime.dims import DimLike, ceildiv, floordiv, product
+from sardonyx_runtime.dims import DimLike, ceildiv
 from sardonyx_runtime.dtypes import DType
 
-__all__ = ["product_of_bytes"]
+__all__ = [
+    "as_signed",
+    "as_unsigned",
+    "difference",
+    "product_of_bytes",
+    "requantised",
+    "sums_of_bytes",
+    "words_product",
+]
 
 _LARGEST_PRODUCT = 255 * 255
 
@@ -47,9 +47,9 @@ def matmul_integer(
 
 def product_of_bytes(b: Builder, x: Value, y: Value, x_zero: Value | None, y_zero: Value | None) -> Value:
     """(x - x_zero) @ (y - y_zero) in int32: zero points for all, per row of x and per column of y."""
-    x, p = _as_unsigned(b, x, _per_row(b, x, x_zero, "a_zero_point"))
-    y, q = _as_signed(b, y, _per_column(b, y, y_zero, "b_zero_point"))
-    total = _product(b, x, y)
+    x, p = as_unsigned(b, x, _per_row(b, x, x_zero, "a_zero_point"))
+    y, q = as_signed(b, y, _per_column(b, y, y_zero, "b_zero_point"))
+    total = words_product(b, x, y)
     left, right = x.type.rank == 1, y.type.rank == 1
     if not left and not right:
         shape = total.type.shape
@@ -63,9 +63,9 @@ def product_of_bytes(b: Builder, x: Value, y: Value, x_zero: Value | None, y_zer
         result = b.sub(result, to_shape_of(b, result, b.mul(*b.broadcast(a, c))))
 
     if p is not None:
-        subtract(p, b.reshape(_sums(b, y, -1), (1, 1)) if right else _sums(b, y, -2))
+        subtract(p, b.reshape(sums_of_bytes(b, y, -1), (1, 1)) if right else sums_of_bytes(b, y, -2))
     if q is not None:
-        subtract(b.reshape(_sums(b, x, -1), (1, 1)) if left else _sums(b, x, -1), q)
+        subtract(b.reshape(sums_of_bytes(b, x, -1), (1, 1)) if left else sums_of_bytes(b, x, -1), q)
     if p is not None and q is not None:
         depth = b.convert(b.dims([x.type.shape[-1]], scalar=True), dtypes.i32)
         joint = b.mul(*b.broadcast(p, q))
@@ -74,7 +74,7 @@ def product_of_bytes(b: Builder, x: Value, y: Value, x_zero: Value | None, y_zer
     return b.reshape(result, total.type.shape)
 
 
-def _product(b: Builder, x: Value, y: Value) -> Value:
+def words_product(b: Builder, x: Value, y: Value) -> Value:
     """The sums of the products of bytes: words of four at a time, the depth filled up with zeros."""
     vector = y.type.rank == 1
     matrix = b.reshape(y, (*y.type.shape, 1)) if vector else y
@@ -111,7 +111,7 @@ def _words(b: Builder, y: Value, words: DimLike, missing: DimLike) -> Value:
     return b.bitcast(total, to=dtypes.i32)
 
 
-def _as_unsigned(b: Builder, x: Value, zero: Value | None) -> tuple[Value, Value | None]:
+def as_unsigned(b: Builder, x: Value, zero: Value | None) -> tuple[Value, Value | None]:
     """x as bytes without a sign, and the zero point in int32; None if it is 0."""
     zero = None if zero is None else b.convert(zero, dtypes.i32)
     if x.type.dtype is dtypes.u8:
@@ -119,7 +119,7 @@ def _as_unsigned(b: Builder, x: Value, zero: Value | None) -> tuple[Value, Value
     return _flipped(b, x, dtypes.u8), _moved(b, zero, 128)
 
 
-def _as_signed(b: Builder, y: Value, zero: Value | None) -> tuple[Value, Value | None]:
+def as_signed(b: Builder, y: Value, zero: Value | None) -> tuple[Value, Value | None]:
     """y as bytes with a sign, and the zero point in int32; None if it is 0."""
     zero = None if zero is None else b.convert(zero, dtypes.i32)
     if y.type.dtype is dtypes.i8:
@@ -145,7 +145,7 @@ def _unless_zero(zero: Value | None) -> Value | None:
     return None if known is not None and not known.any() else zero
 
 
-def _sums(b: Builder, x: Value, axis: int) -> Value:
+def sums_of_bytes(b: Builder, x: Value, axis: int) -> Value:
     """Sums of bytes along an axis in int32, the axis kept."""
     axis %= x.type.rank
     known = constant_of(x)
@@ -199,7 +199,7 @@ def qlinear_matmul(
     else:
         p = _per_row(b, x, x_zero, "a_zero_point")
         q = _per_column(b, y, y_zero, "b_zero_point")
-        total = matrix_product(b, _difference(b, x, p), _difference(b, y, q))
+        total = matrix_product(b, difference(b, x, p), difference(b, y, q))
     a = _per_row(b, x, x_scale, "a_scale")
     c = _per_column(b, y, y_scale, "b_scale")
     d = _per_row(b, x, scale, "y_scale")
@@ -208,17 +208,19 @@ def qlinear_matmul(
     factor = b.div(*b.broadcast(b.mul(*b.broadcast(a, c)), d))
     offset = _per_row(b, x, zero, "y_zero_point")
     assert offset is not None
-    return _requantised(b, total, factor, offset)
+    return requantised(b, total, factor, offset)
 
 
-def _difference(b: Builder, x: Value, zero: Value | None, dtype: DType = dtypes.f32) -> Value:
+def difference(b: Builder, x: Value, zero: Value | None, dtype: DType = dtypes.f32) -> Value:
     wide = b.convert(x, dtype)
     if zero is None or _unless_zero(zero) is None:
         return wide
     return b.sub(wide, to_shape_of(b, wide, b.convert(zero, dtype)))
 
 
-def _requantised(b: Builder, total: Value, factor: Value, zero: Value | None, target: DType | None = None) -> Value:
+def requantised(
+    b: Builder, total: Value, factor: Value, zero: Value | None, target: DType | None = None
+) -> Value:
     """Float32 sums times a factor, rounded half to even, moved by the zero point, saturated."""
     dtype = target or (zero.type.dtype if zero is not None else dtypes.u8)
     scaled = b.mul(total, to_shape_of(b, total, factor))
@@ -229,187 +231,6 @@ def _requantised(b: Builder, total: Value, factor: Value, zero: Value | None, ta
     if not dtype.is_integer:
         return convert(b, scaled, dtype, saturate=1)
     return saturated(b, scaled, dtype)
-
-
-# -- convolutions
-
-
-@onnx_op("ConvInteger")
-def conv_integer(
-    b: Builder, x: Value, w: Value, x_zero: Value | None = None, w_zero: Value | None = None, **attributes: Any
-) -> Value:
-    total, shape = _convolution(b, x, w, x_zero, w_zero, **attributes)
-    return channels_first(b, b.reshape(total, shape))
-
-
-@onnx_op("QLinearConv")
-def qlinear_conv(
-    b: Builder,
-    x: Value,
-    x_scale: Value,
-    x_zero: Value,
-    w: Value,
-    w_scale: Value,
-    w_zero: Value,
-    scale: Value,
-    zero: Value,
-    bias: Value | None = None,
-    **attributes: Any,
-) -> Value:
-    """saturate(round((convolution + bias) * (x_scale * w_scale / y_scale)) + y_zero_point)."""
-    total, shape = _convolution(b, x, w, x_zero, w_zero, **attributes)
-    if bias is not None:
-        total = b.add(total, to_shape_of(b, total, _one_or_each(b, bias, "the bias")))
-    x_scale, scale = (b.reshape(v, ()) for v in (x_scale, scale))
-    factor = b.mul(*b.broadcast(x_scale, _one_or_each(b, w_scale, "w_scale")))
-    factor = b.div(*b.broadcast(factor, scale))
-    y = _requantised(b, b.convert(total, dtypes.f32), factor, b.reshape(zero, ()))
-    return channels_first(b, b.reshape(y, shape))
-
-
-def _one_or_each(b: Builder, values: Value, what: str) -> Value:
-    """A scalar, or a vector with one number for each of the filters."""
-    if values.type.size == 1:
-        return b.reshape(values, ())
-    if values.type.rank != 1:
-        raise CompileError(f"{what} {values.type.describe()} has to be a scalar or one number for each of the filters")
-    return values
-
-
-def _convolution(
-    b: Builder,
-    x: Value,
-    w: Value,
-    x_zero: Value | None,
-    w_zero: Value | None,
-    *,
-    auto_pad: str = "NOTSET",
-    dilations: tuple[int, ...] | None = None,
-    group: int = 1,
-    kernel_shape: tuple[int, ...] | None = None,
-    pads: tuple[int, ...] | None = None,
-    strides: tuple[int, ...] | None = None,
-) -> tuple[Value, Shape]:
-    """The exact int32 sums (places, filters), and their shape (n, spatial..., filters); pads count as x_zero."""
-    if x.type.rank < 3 or w.type.rank != x.type.rank:
-        raise CompileError(
-            f"a convolution takes x (n, c, spatial...) and weights of the same rank, "
-            f"not {x.type.describe()} and {w.type.describe()}"
-        )
-    if x_zero is not None:
-        if x_zero.type.size != 1:
-            raise CompileError(f"x_zero_point is {x_zero.type.describe()}; it has to be a scalar")
-        x_zero = b.reshape(x_zero, ())
-    if w_zero is not None:
-        w_zero = _one_or_each(b, w_zero, "w_zero_point")
-    w = with_kernel(b, w, kernel_shape)
-    x, w = with_channels(b, x, w, 1, group)
-    kernel = tuple(int(k) for k in w.type.shape[2:])  # type: ignore[arg-type]
-    window = make_window(x.type.shape[2:], kernel, strides, dilations, pads, auto_pad)
-    if group == 1 and isinstance(w.type.shape[1], int):
-        return _by_words(b, x, w, x_zero, w_zero, window)
-    y = _by_floats(b, x, w, x_zero, w_zero, window, group)
-    return b.reshape(y, (product(y.type.shape[:-1]), y.type.shape[-1])), y.type.shape
-
-
-def _by_floats(
-    b: Builder, x: Value, w: Value, x_zero: Value | None, w_zero: Value | None, window: Window, group: int
-) -> Value:
-    """The convolution of the differences in floats that hold every sum exactly, channels last."""
-    depth = w.type.shape[1]
-    small = isinstance(depth, int) and depth * math.prod(window.kernel) * _LARGEST_PRODUCT < 1 << 24
-    dtype = dtypes.f32 if small else dtypes.f64
-    if w_zero is not None and w_zero.type.rank:
-        w_zero = b.reshape(w_zero, (*w_zero.type.shape, *(1,) * (w.type.rank - 1)))
-    with b.folding():
-        weights = _difference(b, w, w_zero, dtype)
-    sums = b.op(
-        "core.convolve",
-        channels_last(b, _difference(b, x, x_zero, dtype)),
-        weights,
-        strides=window.strides,
-        dilations=window.dilations,
-        pads=window.pads,
-        group=group,
-    )
-    return b.convert(sums if small else b.convert(sums, dtypes.i64), dtypes.i32)
-
-
-def _by_words(
-    b: Builder, x: Value, w: Value, x_zero: Value | None, w_zero: Value | None, window: Window
-) -> tuple[Value, Shape]:
-    """The convolution as a product: a row of bytes for each place, all taps of all channels."""
-    x, p = _as_unsigned(b, x, x_zero)
-    w, q = _as_signed(b, w, w_zero)
-    channels = w.type.shape[1]
-    assert isinstance(channels, int)
-    missing = -channels % 4
-    with b.folding():
-        zero = b.constant(0, dtypes.i8)
-        high = tuple(missing if i == 1 else 0 for i in range(w.type.rank))
-        weights = b.op("core.pad", w, zero, low=(0,) * w.type.rank, high=high) if missing else w
-        taps = b.transpose(weights, (*range(2, w.type.rank), 1, 0))
-        matrix = b.reshape(taps, (product(taps.type.shape[:-1]), taps.type.shape[-1]))
-    around = p if p is not None else b.constant(0, dtypes.i32)
-    rows, places = _rows_of_taps(b, channels_last(b, x), b.convert(around, dtypes.u8), missing, window)
-    total = _product(b, rows, matrix)
-    depth = b.constant(channels * math.prod(window.kernel), dtypes.i32)
-    if p is not None:
-        with b.folding():
-            sums = _sums(b, matrix, 0)
-            if q is not None:
-                q_sums = b.mul(*b.broadcast(depth, q))
-                sums = b.sub(sums, to_shape_of(b, sums, q_sums))
-            offset = b.mul(*b.broadcast(p, sums))
-        total = b.sub(total, to_shape_of(b, total, offset))
-    if q is not None:
-        product_ = b.mul(*b.broadcast(_sums(b, rows, 1), q))
-        total = b.sub(total, to_shape_of(b, total, product_))
-    return total, (*places, w.type.shape[0])
-
-
-def _rows_of_taps(
-    b: Builder, x: Value, around: Value, missing: int, window: Window
-) -> tuple[Value, tuple[DimLike, ...]]:
-    """x (n, spatial..., c) as (places, taps * c), and the places' shape; ``missing`` channels of zeros are added."""
-    rank = x.type.rank
-    spatial = rank - 2
-    if any(p != 0 for p in window.pads):
-        low, high = (0, *window.pads[:spatial], 0), (0, *window.pads[spatial:], 0)
-        x = b.op("core.pad", x, around, low=low, high=high)
-    if missing:
-        high = (*(0,) * (rank - 1), missing)
-        x = b.op("core.pad", x, b.constant(0, dtypes.u8), low=(0,) * rank, high=high)
-    n, *sizes, c = x.type.shape
-    counts = [
-        floordiv(d - (k - 1) * dl - 1, s) + 1
-        for d, k, s, dl in zip(sizes, window.kernel, window.strides, window.dilations, strict=True)
-    ]
-    for size in counts:
-        if isinstance(size, int) and size < 1:
-            raise CompileError(f"the kernel {list(window.kernel)} is larger than the padded input {x.type.describe()}")
-    last = spatial - 1
-    plain = all(k == 1 and s == 1 for k, s in zip(window.kernel, window.strides, strict=True))
-    if plain:
-        return b.reshape(x, (n * product(counts), c)), (n, *counts)
-    joined = window.dilations[last] == 1  # then taps of the last axis lie next to each other
-    if joined:
-        x = b.reshape(x, (n, *sizes[:-1], sizes[-1] * c))
-    for axis in range(spatial):
-        unit = c if joined and axis == last else 1
-        x = b.op(
-            "core.unfold",
-            x,
-            axis=1 + 2 * axis,
-            count=counts[axis],
-            size=window.kernel[axis] * unit,
-            step=window.strides[axis] * unit,
-            dilation=window.dilations[axis],
-        )
-    outer, taps = [1 + 2 * i for i in range(spatial)], [2 + 2 * i for i in range(spatial)]
-    behind = [] if joined else [1 + 2 * spatial]
-    x = b.transpose(x, (0, *outer, *taps, *behind))
-    return b.reshape(x, (n * product(counts), math.prod(window.kernel) * c)), (n, *counts)
 
 
 # -- quantisation whose parameters come from the data

@@ -91,7 +91,10 @@ def nearest_taps(b: Builder, at: Value, extent: DimLike, rounding: str) -> Sampl
 
 def cubic_weight(b: Builder, distance: Value, a: float) -> Value:
     """The cubic convolution kernel (R. Keys, 1981) at a distance that is not negative."""
-    full = lambda v: b.full(v, distance)  # noqa: E731
+
+    def full(v: float) -> Value:
+        return b.full(v, distance)
+
     x = distance
     near = b.add(b.mul(b.mul(b.sub(b.mul(full(a + 2), x), full(a + 3)), x), x), full(1.0))
     far = b.sub(b.mul(b.add(b.mul(b.sub(b.mul(full(a), x), full(5 * a)), x), full(8 * a)), x), full(4 * a))
@@ -118,10 +121,10 @@ def taps_of(
         distances = [b.add(share, one), share, b.sub(one, share), b.sub(b.full(2.0, at), share)]
         weights = [cubic_weight(b, d, cubic) for d in distances]
     if exclude_outside:
-        weights = _renormalised(b, [_inside_only(b, p, w, extent) for p, w in zip(places, weights, strict=True)])
-    return Sampling(
-        tuple(clamped(b, p, extent) for p in places), tuple(b.convert(w, dtype) for w in weights)
-    )
+        weights = _renormalised(
+            b, [_inside_only(b, p, w, extent) for p, w in zip(places, weights, strict=True)]
+        )
+    return Sampling(tuple(clamped(b, p, extent) for p in places), tuple(b.convert(w, dtype) for w in weights))
 
 
 def _inside_only(b: Builder, place: Value, weight: Value, extent: DimLike) -> Value:
@@ -172,7 +175,10 @@ def filter_taps(
     shape = (at.type.shape[0], 2 * reach)
     steps = b.sub(positions(b, 2 * reach), b.broadcast_to(number(b, reach - 1), (2 * reach,)))
     offsets = b.broadcast_to(steps, shape)
-    column = lambda v: b.broadcast_to(b.reshape(v, (shape[0], 1)), shape)  # noqa: E731
+
+    def column(v: Value) -> Value:
+        return b.broadcast_to(b.reshape(v, (shape[0], 1)), shape)
+
     distance = b.mul(b.abs(b.sub(offsets, column(share))), b.broadcast_to(scale, shape))
     place = b.add(column(low), offsets)
     weight = _weight(b, distance, mode, cubic)

@@ -12,6 +12,7 @@ from sardonyx.errors import CompileError
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Value
 from sardonyx.ops.registry import onnx_op
+from sardonyx.ops.strings import as_text
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dtypes import DType
 
@@ -74,6 +75,8 @@ def _table(name: str, value: Any) -> tuple[Array, DType]:
     if isinstance(value, Dense):
         return value.array.reshape(-1), value.dtype
     dtype = _TYPES[name]
+    if dtype is dtypes.string:
+        value = list(map(as_text, value))
     return np.array(value, dtype.numpy), dtype
 
 
@@ -96,22 +99,34 @@ def label_encoder(
     default_float: float = -0.0,
 ) -> Value:
     keys, source = _table(
-        *_given("keys", {"tensor": keys_tensor, "strings": keys_strings, "int64s": keys_int64s, "floats": keys_floats})
+        *_given(
+            "keys",
+            {"tensor": keys_tensor, "strings": keys_strings, "int64s": keys_int64s, "floats": keys_floats},
+        )
     )
     values, dtype = _table(
         *_given(
             "values",
-            {"tensor": values_tensor, "strings": values_strings, "int64s": values_int64s, "floats": values_floats},
+            {
+                "tensor": values_tensor,
+                "strings": values_strings,
+                "int64s": values_int64s,
+                "floats": values_floats,
+            },
         )
     )
     if source is not x.type.dtype:
         raise CompileError(f"the keys are {source.onnx_name}, but the input is {x.type.describe()}")
     if len(keys) != len(values):
         raise CompileError(f"{len(keys)} keys for {len(values)} values")
-    default: Any = default_string if dtype is dtypes.string else default_float if dtype.is_float else default_int64
+    default: Any = (
+        default_string if dtype is dtypes.string else default_float if dtype.is_float else default_int64
+    )
     if default_tensor is not None:
         if default_tensor.dtype is not dtype:
-            raise CompileError(f"default_tensor is {default_tensor.dtype.onnx_name}, the values are {dtype.onnx_name}")
+            raise CompileError(
+                f"default_tensor is {default_tensor.dtype.onnx_name}, the values are {dtype.onnx_name}"
+            )
         default = default_tensor.array.reshape(-1)[0]
     return lookup(b, x, keys, values, default, dtype)
 

@@ -33,10 +33,14 @@ def _per_feature(b: Builder, x: Value, values: Sequence[float], what: str) -> Va
     if len(values) == 1:
         return b.full(values[0], x)
     if isinstance(extent, Dim):
-        b.require("equal", extent, len(values), f"{what} has {len(values)} values, one per feature of {x.name}")
+        b.require(
+            "equal", extent, len(values), f"{what} has {len(values)} values, one per feature of {x.name}"
+        )
         return b.broadcast_to(b.assume_shape(b.constant(values, x.type.dtype), (extent,)), x.type.shape)
     if len(values) != extent:
-        raise CompileError(f"{what} has {len(values)} values for {x.type.describe()}; 1 or {extent} are needed")
+        raise CompileError(
+            f"{what} has {len(values)} values for {x.type.describe()}; 1 or {extent} are needed"
+        )
     return b.broadcast_to(b.constant(values, x.type.dtype), x.type.shape)
 
 
@@ -54,7 +58,9 @@ def binarizer(b: Builder, x: Value, *, threshold: float) -> Value:
 
 
 @onnx_op("Scaler", domain=ML)
-def scaler(b: Builder, x: Value, *, offset: Sequence[float] = (0.0,), scale: Sequence[float] = (1.0,)) -> Value:
+def scaler(
+    b: Builder, x: Value, *, offset: Sequence[float] = (0.0,), scale: Sequence[float] = (1.0,)
+) -> Value:
     wide = b.convert(x, _wide(x.type.dtype))
     moved = b.sub(wide, _per_feature(b, wide, offset, "offset"))
     return b.convert(b.mul(moved, _per_feature(b, wide, scale, "scale")), dtypes.f32)
@@ -94,7 +100,9 @@ def imputer(
     is_float = x.type.dtype.is_float
     new = imputed_value_floats if is_float else imputed_value_int64s
     if not new:
-        raise CompileError(f"Imputer of {x.type.describe()} needs imputed_value_{'floats' if is_float else 'int64s'}")
+        raise CompileError(
+            f"Imputer of {x.type.describe()} needs imputed_value_{'floats' if is_float else 'int64s'}"
+        )
     old = replaced_value_float if is_float else replaced_value_int64
     found = b.is_nan(x) if is_float and np.isnan(old) else b.eq(x, b.full(old, x))
     return b.select(found, _per_feature(b, x, new, "imputed_value"), x)
@@ -128,7 +136,9 @@ def one_hot_encoder(
     of_text = x.type.dtype is dtypes.string
     categories = cats_strings if of_text else cats_int64s
     if not categories:
-        raise CompileError(f"OneHotEncoder of {x.type.describe()} needs cats_{'strings' if of_text else 'int64s'}")
+        raise CompileError(
+            f"OneHotEncoder of {x.type.describe()} needs cats_{'strings' if of_text else 'int64s'}"
+        )
     keys = b.constant(list(categories), dtypes.string if of_text else dtypes.i64)
     shape = (*x.type.shape, len(categories))
     values = b.broadcast_to(b.reshape(x if of_text else b.convert(x, dtypes.i64), (*x.type.shape, 1)), shape)
@@ -138,12 +148,16 @@ def one_hot_encoder(
     return b.convert(hit, dtypes.f32)
 
 
-def _linear(b: Builder, x: Value, coefficients: Sequence[float], intercepts: Sequence[float] | None, targets: int) -> Value:
+def _linear(
+    b: Builder, x: Value, coefficients: Sequence[float], intercepts: Sequence[float] | None, targets: int
+) -> Value:
     """x W + intercepts [rows, targets], in float32 (float64 for wider x)."""
     if x.type.rank == 1:
         x = b.reshape(x, (1, *x.type.shape))
     if x.type.rank != 2 or targets < 1 or len(coefficients) % targets:
-        raise CompileError(f"{len(coefficients)} coefficients for {targets} targets do not fit {x.type.describe()}")
+        raise CompileError(
+            f"{len(coefficients)} coefficients for {targets} targets do not fit {x.type.describe()}"
+        )
     wide = b.convert(x, _wide(x.type.dtype))
     weights = np.asarray(coefficients, wide.type.dtype.numpy).reshape(targets, -1)
     score = matrix_product(b, wide, b.constant(np.ascontiguousarray(weights.T)))

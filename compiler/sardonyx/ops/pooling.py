@@ -11,6 +11,7 @@ from sardonyx.errors import CompileError
 from sardonyx.ir.graph import Value
 from sardonyx.ir.types import Shape
 from sardonyx.ops.convolution import Window, channels_first, channels_last, make_window
+from sardonyx.ops.precision import one_rounding
 from sardonyx.ops.reduction import mean
 from sardonyx.ops.registry import onnx_op
 from sardonyx_runtime import dtypes
@@ -109,6 +110,7 @@ def _flat_indices(b: Builder, x: Value, places: Value, *, column_major: bool) ->
 
 
 @onnx_op("AveragePool")
+@one_rounding
 def average_pool(
     b: Builder,
     x: Value,
@@ -162,6 +164,7 @@ def _counts_along(size: int, window: Window, axis: int, pads: tuple[Any, ...]) -
 
 
 @onnx_op("GlobalAveragePool")
+@one_rounding
 def global_average_pool(b: Builder, x: Value) -> Value:
     return _global(b, x, lambda last, axes: mean(b, last, tuple(axes)))
 

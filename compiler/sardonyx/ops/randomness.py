@@ -64,7 +64,9 @@ def normal(b: Builder, shape: Shape, dtype: DType, key: Value) -> Value:
 
 
 def _dtype(number: int | None, like: Value | None = None) -> DType:
-    dtype = dtypes.by_onnx(number) if number is not None else like.type.dtype if like is not None else dtypes.f32
+    dtype = (
+        dtypes.by_onnx(number) if number is not None else like.type.dtype if like is not None else dtypes.f32
+    )
     if dtype not in (dtypes.f16, dtypes.bf16, dtypes.f32, dtypes.f64):
         raise CompileError(f"random numbers of the type {dtype.onnx_name} are not defined")
     return dtype
@@ -74,13 +76,17 @@ def _wide(dtype: DType) -> DType:
     return dtypes.f64 if dtype is dtypes.f64 else dtypes.f32
 
 
-def _uniform_between(b: Builder, shape: Shape, dtype: DType, low: float, high: float, seed: float | None) -> Value:
+def _uniform_between(
+    b: Builder, shape: Shape, dtype: DType, low: float, high: float, seed: float | None
+) -> Value:
     x = uniform(b, shape, _wide(dtype), random_key(b, seed))
     x = b.add(b.mul(x, b.full(high - low, x)), b.full(low, x))
     return b.convert(x, dtype)
 
 
-def _normal_around(b: Builder, shape: Shape, dtype: DType, mean: float, scale: float, seed: float | None) -> Value:
+def _normal_around(
+    b: Builder, shape: Shape, dtype: DType, mean: float, scale: float, seed: float | None
+) -> Value:
     x = normal(b, shape, _wide(dtype), random_key(b, seed))
     x = b.add(b.mul(x, b.full(scale, x)), b.full(mean, x))
     return b.convert(x, dtype)
@@ -123,9 +129,7 @@ def bernoulli(b: Builder, x: Value, *, dtype: int | None = None, seed: float | N
 
 
 @onnx_op("Multinomial", since=7)
-def multinomial(
-    b: Builder, x: Value, *, sample_size: int, dtype: int, seed: float | None = None
-) -> Value:
+def multinomial(b: Builder, x: Value, *, sample_size: int, dtype: int, seed: float | None = None) -> Value:
     """Classes drawn by the unnormalised logarithms x of their probabilities: the inverse of the cumulative sum."""
     if x.type.rank != 2:
         raise CompileError(f"the input of Multinomial is {x.type.describe()}; [batch, classes] is needed")
@@ -169,7 +173,12 @@ def _dropped(b: Builder, x: Value, ratio: Value, seed: int | None) -> tuple[Valu
 
 @onnx_op("Dropout", since=12)
 def dropout(
-    b: Builder, x: Value, ratio: Value | None = None, training: Value | None = None, *, seed: int | None = None
+    b: Builder,
+    x: Value,
+    ratio: Value | None = None,
+    training: Value | None = None,
+    *,
+    seed: int | None = None,
 ) -> tuple[Value, Value]:
     """With a seed the numbers are those of NumPy's RandomState, as the standard's own tests have them."""
     everything = b.broadcast_to(b.constant(True), x.type.shape)

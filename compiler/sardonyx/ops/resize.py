@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from sardonyx.ops.interpolation import (
     weighted_sum,
 )
 from sardonyx.ops.registry import onnx_op
+from sardonyx.ops.resize_axes import POLICIES, Axis, by_scales, by_sizes, check_count, entry
 from sardonyx.ops.shape import normal_axes
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import DimLike, floordiv, maximum
@@ -49,18 +49,6 @@ _COORDINATES = (
     "tf_half_pixel_for_nn",
     "tf_crop_and_resize",
 )
-_POLICIES = ("stretch", "not_larger", "not_smaller")
-_WHOLE = 256  # the numerator of a scale up to which size * scale is exact in float32
-
-
-@dataclass(frozen=True)
-class _Axis:
-    """One axis to resize: its extents, and the scale as a float64 scalar, None if it is their ratio."""
-
-    axis: int
-    old: DimLike
-    new: DimLike
-    scale: Value | None
 
 
 @dataclass(frozen=True)
@@ -114,7 +102,7 @@ def resize_10(b: Builder, x: Value, scales: Value, *, mode: str) -> Value:
 
 def _upsample(b: Builder, x: Value, scales: Value, mode: str) -> Value:
     options = _Options(mode, "asymmetric", "floor")
-    return _resize(b, x, _by_scales(b, x, scales, tuple(range(x.type.rank))), options)
+    return _resize(b, x, by_scales(b, x, scales, tuple(range(x.type.rank))), options)
 
 
 @onnx_op("Resize", since=11, until=17)
@@ -153,13 +141,15 @@ def resize(
     sizes = None if sizes is not None and sizes.type.size == 0 else sizes
     if (scales is None) == (sizes is None):
         raise CompileError("Resize needs either scales or sizes, and not both")
-    if keep_aspect_ratio_policy not in _POLICIES:
-        raise CompileError(f"keep_aspect_ratio_policy {keep_aspect_ratio_policy!r} is none of {', '.join(_POLICIES)}")
+    if keep_aspect_ratio_policy not in POLICIES:
+        raise CompileError(
+            f"keep_aspect_ratio_policy {keep_aspect_ratio_policy!r} is none of {', '.join(POLICIES)}"
+        )
     if scales is not None:
-        lines = _by_scales(b, x, scales, chosen)
+        lines = by_scales(b, x, scales, chosen)
     else:
         assert sizes is not None
-        lines = _by_sizes(b, x, sizes, chosen, keep_aspect_ratio_policy)
+        lines = by_sizes(b, x, sizes, chosen, keep_aspect_ratio_policy)
     options = _Options(
         mode,
         coordinate_transformation_mode,
@@ -173,99 +163,26 @@ def resize(
     return _resize(b, x, lines, options)
 
 
-def _entry(b: Builder, values: Value, position: int) -> Value:
-    """One element of a vector as a float64 scalar."""
-    one = b.op("core.slice", values, starts=(position,), sizes=(1,), steps=(1,))
-    return b.convert(b.reshape(one, ()), dtypes.f64)
-
-
-def _check_count(values: Value, count: int, what: str) -> None:
-    if values.type.rank != 1 or values.type.shape[0] != count:
-        raise CompileError(f"the input {what!r} of Resize is {values.type.describe()}; {count} elements are needed")
-
-
-def _region(b: Builder, roi: Value | None, axes: tuple[int, ...]) -> tuple[dict[int, Value], dict[int, Value]]:
+def _region(
+    b: Builder, roi: Value | None, axes: tuple[int, ...]
+) -> tuple[dict[int, Value], dict[int, Value]]:
     if roi is None or roi.type.size == 0:
         raise CompileError("tf_crop_and_resize needs the input roi")
-    _check_count(roi, 2 * len(axes), "roi")
-    starts = {axis: _entry(b, roi, i) for i, axis in enumerate(axes)}
-    return starts, {axis: _entry(b, roi, len(axes) + i) for i, axis in enumerate(axes)}
-
-
-# -- extents and scales
-
-
-def _by_scales(b: Builder, x: Value, scales: Value, axes: tuple[int, ...]) -> list[_Axis]:
-    """Each new extent is the old one times the scale in float32, rounded down."""
-    _check_count(scales, len(axes), "scales")
-    known = constant_of(scales)
-    if known is not None and not (np.isfinite(known) & (known > 0)).all():
-        raise CompileError(f"the scales {known.tolist()} have to be above 0")
-    old = [x.type.shape[a] for a in axes]
-    new = [_scaled(d, None if known is None else float(known[i])) for i, d in enumerate(old)]
-    if any(n is None for n in new):
-        sizes = b.convert(b.dims(old), dtypes.f32)
-        bound = b.dims_of(b.convert(b.floor(b.mul(sizes, scales)), dtypes.i64))
-        new = [late if n is None else n for n, late in zip(new, bound, strict=True)]
-    return [
-        _Axis(axis, d, n, _entry(b, scales, i))  # type: ignore[arg-type]
-        for i, (axis, d, n) in enumerate(zip(axes, old, new, strict=True))
-    ]
-
-
-def _scaled(size: DimLike, scale: float | None) -> DimLike | None:
-    """floor(size * scale) where that is known, or can be told exactly as a dim; else None."""
-    if scale is None:
-        return None
-    if isinstance(size, int):
-        return int(np.floor(np.float32(size) * np.float32(scale)))
-    ratio = Fraction(scale)
-    odd = ratio.numerator // (ratio.numerator & -ratio.numerator)
-    return floordiv(size * ratio.numerator, ratio.denominator) if odd <= _WHOLE else None
-
-
-def _by_sizes(b: Builder, x: Value, sizes: Value, axes: tuple[int, ...], policy: str) -> list[_Axis]:
-    _check_count(sizes, len(axes), "sizes")
-    new: Sequence[DimLike] = b.dims_of(sizes)
-    old = [x.type.shape[a] for a in axes]
-    if policy == "stretch":
-        for axis, have, want in zip(axes, old, new, strict=True):
-            _not_from_nothing(b, x, axis, have, want)
-        return [_Axis(a, o, n, None) for a, o, n in zip(axes, old, new, strict=True)]
-    if all(isinstance(d, int) for d in (*old, *new)):
-        ratios = [Fraction(n, o) for n, o in zip(new, old, strict=True) if o]  # type: ignore[arg-type]
-        if not ratios:
-            return []
-        best = min(ratios) if policy == "not_larger" else max(ratios)
-        new = [math.floor(best * o + Fraction(1, 2)) for o in old]  # type: ignore[operator]
-        scale = b.constant(np.float64(best))
-    else:
-        ratio = b.div(b.convert(b.dims(new), dtypes.f64), b.convert(b.dims(old), dtypes.f64))
-        scale = b.reduce("min" if policy == "not_larger" else "max", ratio, (0,))
-        spread = b.broadcast_to(scale, (len(axes),))
-        exact = b.add(b.mul(b.convert(b.dims(old), dtypes.f64), spread), b.full(0.5, spread))
-        new = b.dims_of(b.convert(b.floor(exact), dtypes.i64))
-    return [_Axis(a, o, n, scale) for a, o, n in zip(axes, old, new, strict=True)]
-
-
-def _not_from_nothing(b: Builder, x: Value, axis: int, have: DimLike, want: DimLike) -> None:
-    """An axis of no elements has none to repeat."""
-    message = f"axis {axis} of {x.name or 'the input'} is empty and cannot be resized to {want}"
-    if isinstance(have, int) and isinstance(want, int):
-        if have == 0 and want:
-            raise CompileError(message)
-    elif have != want:
-        b.require("at_least", have * want, want, message)  # have is at least 1, or want is 0
+    check_count(roi, 2 * len(axes), "roi")
+    starts = {axis: entry(b, roi, i) for i, axis in enumerate(axes)}
+    return starts, {axis: entry(b, roi, len(axes) + i) for i, axis in enumerate(axes)}
 
 
 # -- the result
 
 
-def _resize(b: Builder, x: Value, lines: Sequence[_Axis], options: _Options) -> Value:
+def _resize(b: Builder, x: Value, lines: Sequence[Axis], options: _Options) -> Value:
     options.check()
     dtype = x.type.dtype
     if options.mode != "nearest" and not (dtype.is_float or dtype.is_integer):
-        raise CompileError(f"Resize interpolates numbers, not {dtype.onnx_name}; the mode nearest takes any type")
+        raise CompileError(
+            f"Resize interpolates numbers, not {dtype.onnx_name}; the mode nearest takes any type"
+        )
     active = [line for line in lines if not _is_identity(line, options)]
     if not active:
         return x
@@ -304,7 +221,7 @@ def _fill(b: Builder, value: Value, number: float) -> Value:
     return b.broadcast_to(scalar, value.type.shape)
 
 
-def _is_identity(line: _Axis, options: _Options) -> bool:
+def _is_identity(line: Axis, options: _Options) -> bool:
     if line.old != line.new or options.roi is not None:
         return False
     if line.scale is None:
@@ -313,7 +230,7 @@ def _is_identity(line: _Axis, options: _Options) -> bool:
     return known is not None and float(known) == 1
 
 
-def _repeats(line: _Axis, options: _Options) -> int:
+def _repeats(line: Axis, options: _Options) -> int:
     """How often a nearest mode repeats each element in a row; 0 where it does anything else."""
     if line.scale is None:
         ratio = floordiv(line.new, line.old) if line.old != 0 else 0
@@ -328,7 +245,7 @@ def _repeats(line: _Axis, options: _Options) -> int:
     return ratio if to_nearest or down else 0
 
 
-def _coordinates(b: Builder, line: _Axis, options: _Options) -> Value:
+def _coordinates(b: Builder, line: Axis, options: _Options) -> Value:
     """Where each new place lies among the old ones, in float64."""
     at = positions(b, line.new)
     old, new = number(b, line.old), number(b, line.new)
@@ -373,13 +290,13 @@ def _coordinates(b: Builder, line: _Axis, options: _Options) -> Value:
     return moved
 
 
-def _outside(b: Builder, line: _Axis, at: Value) -> Value:
+def _outside(b: Builder, line: Axis, at: Value) -> Value:
     """Where the coordinate is beyond the first or the last place."""
     last = b.broadcast_to(b.sub(number(b, line.old), b.constant(1.0, dtypes.f64)), at.type.shape)
     return b.or_(b.lt(at, b.full(0.0, at)), b.gt(at, last))
 
 
-def _taps(b: Builder, line: _Axis, at: Value, options: _Options, dtype: DType) -> Sampling:
+def _taps(b: Builder, line: Axis, at: Value, options: _Options, dtype: DType) -> Sampling:
     """The places that go into each new one, with their weights."""
     if options.mode == "nearest":
         return nearest_taps(b, at, line.old, options.nearest)
@@ -394,13 +311,13 @@ def _taps(b: Builder, line: _Axis, at: Value, options: _Options, dtype: DType) -
     )
 
 
-def _inverse_stretch(b: Builder, line: _Axis) -> Value:
+def _inverse_stretch(b: Builder, line: Axis) -> Value:
     """The scale, at most 1: antialiasing stretches the filter by its inverse."""
     scale = line.scale if line.scale is not None else b.div(number(b, line.new), number(b, line.old))
     return b.min(scale, b.constant(1.0, dtypes.f64))
 
 
-def _support(b: Builder, line: _Axis, width: int) -> DimLike:
+def _support(b: Builder, line: Axis, width: int) -> DimLike:
     """How many places on either side the stretched filter reaches."""
     if line.scale is None:
         if line.new == 0:

@@ -1,4 +1,4 @@
-"""GridSample and RoiAlign: interpolation at places that are computed for each result.
+"""GridSample and AffineGrid: interpolation at places that are computed for each result.
 
 Places and weights are tables over the results, the same for all channels.  Data with many channels is
 read channels last, a place at a time; with few, a vector of places at a time.
@@ -20,7 +20,7 @@ from sardonyx.ops.registry import onnx_op
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import Dim, DimLike, product
 
-__all__ = ["Tap", "sum_of_taps"]
+__all__ = ["Tap", "component", "has_elements", "number_like", "sum_of_taps"]
 
 _MANY_CHANNELS = 8
 _CUBIC = -0.75
@@ -48,15 +48,21 @@ class _Neighbour:
 
 
 @onnx_op("GridSample", until=19)
-def grid_sample_16(b: Builder, x: Value, grid: Value, *, mode: str, padding_mode: str, align_corners: int) -> Value:
+def grid_sample_16(
+    b: Builder, x: Value, grid: Value, *, mode: str, padding_mode: str, align_corners: int
+) -> Value:
     names = {"bilinear": "linear", "bicubic": "cubic"}
     if x.type.rank != 4:
         raise CompileError(f"GridSample before opset 20 takes (n, c, h, w), not {x.type.describe()}")
-    return grid_sample(b, x, grid, mode=names.get(mode, mode), padding_mode=padding_mode, align_corners=align_corners)
+    return grid_sample(
+        b, x, grid, mode=names.get(mode, mode), padding_mode=padding_mode, align_corners=align_corners
+    )
 
 
 @onnx_op("GridSample", since=20)
-def grid_sample(b: Builder, x: Value, grid: Value, *, mode: str, padding_mode: str, align_corners: int) -> Value:
+def grid_sample(
+    b: Builder, x: Value, grid: Value, *, mode: str, padding_mode: str, align_corners: int
+) -> Value:
     for name, value, known in (
         ("mode", mode, ("linear", "nearest", "cubic")),
         ("padding_mode", padding_mode, ("zeros", "border", "reflection")),
@@ -71,16 +77,24 @@ def grid_sample(b: Builder, x: Value, grid: Value, *, mode: str, padding_mode: s
         )
     dtype = x.type.dtype
     if mode != "nearest" and not (dtype.is_float or dtype.is_integer):
-        raise CompileError(f"GridSample interpolates numbers, not {dtype.onnx_name}; the mode nearest takes any type")
+        raise CompileError(
+            f"GridSample interpolates numbers, not {dtype.onnx_name}; the mode nearest takes any type"
+        )
     grid = _same_batch(b, x, grid)
-    _has_elements(b, x)
+    has_elements(b, x)
     at = b.convert(grid, dtypes.f64 if grid.type.dtype is dtypes.f64 else dtypes.f32)
     axes = []
     for axis, size in enumerate(x.type.shape[2:]):
-        coordinate = _component(b, at, spatial - 1 - axis)
-        axes.append(_neighbours(b, coordinate, size, mode, padding_mode, bool(align_corners), compute_type(dtype)))
+        coordinate = component(b, at, spatial - 1 - axis)
+        axes.append(
+            _neighbours(b, coordinate, size, mode, padding_mode, bool(align_corners), compute_type(dtype))
+        )
     taps = [_joint(b, choice, x.type.shape[2:]) for choice in itertools.product(*axes)]
-    return rounded(b, sum_of_taps(b, x, taps, compute_type(dtype)), dtype) if mode != "nearest" else sum_of_taps(b, x, taps, dtype)
+    return (
+        rounded(b, sum_of_taps(b, x, taps, compute_type(dtype)), dtype)
+        if mode != "nearest"
+        else sum_of_taps(b, x, taps, dtype)
+    )
 
 
 def _same_batch(b: Builder, x: Value, grid: Value) -> Value:
@@ -94,7 +108,7 @@ def _same_batch(b: Builder, x: Value, grid: Value) -> Value:
     return b.assume_shape(grid, (want, *grid.type.shape[1:]))
 
 
-def _has_elements(b: Builder, x: Value) -> None:
+def has_elements(b: Builder, x: Value) -> None:
     """An empty image has no place to read."""
     message = f"the image {x.name or ''} {x.type.describe()} has no elements"
     size = product(x.type.shape[2:])
@@ -104,11 +118,15 @@ def _has_elements(b: Builder, x: Value) -> None:
         b.require("at_least", size, 1, message)
 
 
-def _component(b: Builder, x: Value, index: int) -> Value:
+def component(b: Builder, x: Value, index: int) -> Value:
     """One entry of the last axis, which vanishes."""
     count = x.type.rank - 1
     one = b.op(
-        "core.slice", x, starts=(0,) * count + (index,), sizes=(*x.type.shape[:-1], 1), steps=(1,) * (count + 1)
+        "core.slice",
+        x,
+        starts=(0,) * count + (index,),
+        sizes=(*x.type.shape[:-1], 1),
+        steps=(1,) * (count + 1),
     )
     return b.reshape(one, x.type.shape[:-1])
 
@@ -118,7 +136,10 @@ def _neighbours(
 ) -> list[_Neighbour]:
     """What goes into each result along one axis, for coordinates from -1 to 1."""
     dtype = n.type.dtype
-    spread = lambda v: b.broadcast_to(b.convert(v, dtype), n.type.shape)  # noqa: E731
+
+    def spread(v: Value) -> Value:
+        return b.broadcast_to(b.convert(v, dtype), n.type.shape)
+
     length, last = spread(number(b, size)), spread(number(b, size - 1))
     one, half = b.full(1.0, n), b.full(0.5, n)
     moved = b.add(n, one)
@@ -142,7 +163,9 @@ def _neighbours(
             inside = b.and_(b.ge(place, b.full(0.0, n)), b.lt(place, length))
         elif padding == "reflection":
             place = b.trunc(_reflected(b, place, low, high, span))
-        return _Neighbour(clamped(b, place, size), None if weight is None else b.convert(weight, weights), inside)
+        return _Neighbour(
+            clamped(b, place, size), None if weight is None else b.convert(weight, weights), inside
+        )
 
     if mode == "nearest":
         return [neighbour(at, None)]
@@ -150,7 +173,12 @@ def _neighbours(
     share = b.sub(at, floor)
     if mode == "linear":
         return [neighbour(floor, b.sub(one, share)), neighbour(b.add(floor, one), share)]
-    steps = ((-1.0, b.add(share, one)), (0.0, share), (1.0, b.sub(one, share)), (2.0, b.sub(b.full(2.0, n), share)))
+    steps = (
+        (-1.0, b.add(share, one)),
+        (0.0, share),
+        (1.0, b.sub(one, share)),
+        (2.0, b.sub(b.full(2.0, n), share)),
+    )
     return [neighbour(b.add(floor, b.full(s, n)), cubic_weight(b, d, _CUBIC)) for s, d in steps]
 
 
@@ -212,7 +240,7 @@ def _many(b: Builder, x: Value, tap: Tap) -> Value:
     place = tap.place
     if n != 1:
         image = b.op("core.iota", shape=place.type.shape, axis=0, dtype=dtypes.i64)
-        place = b.add(place, b.mul(image, _number(b, product(spatial), place)))
+        place = b.add(place, b.mul(image, number_like(b, product(spatial), place)))
     return _masked(b, b.op("core.gather", rows, place, axis=0, trusted=True), tap, True)
 
 
@@ -224,12 +252,12 @@ def _few(b: Builder, x: Value, tap: Tap) -> Value:
     place = _over_channels(b, tap.place, shape, False)
     image = b.op("core.iota", shape=shape, axis=0, dtype=dtypes.i64)
     channel = b.op("core.iota", shape=shape, axis=1, dtype=dtypes.i64)
-    plane = b.add(b.mul(image, _number(b, c, place)), channel)
-    place = b.add(place, b.mul(plane, _number(b, product(spatial), place)))
+    plane = b.add(b.mul(image, number_like(b, c, place)), channel)
+    place = b.add(place, b.mul(plane, number_like(b, product(spatial), place)))
     return _masked(b, b.op("core.gather", flat, place, axis=0, trusted=True), tap, False)
 
 
-def _number(b: Builder, value: DimLike, like: Value) -> Value:
+def number_like(b: Builder, value: DimLike, like: Value) -> Value:
     return b.broadcast_to(b.dims([value], scalar=True), like.type.shape)
 
 
@@ -259,7 +287,9 @@ def affine_grid(b: Builder, theta: Value, size: Value, *, align_corners: int) ->
         if align_corners:
             last = b.sub(extent, one)
             at = b.sub(b.div(b.mul(index, two), b.max(last, one)), one)
-            at = b.select(b.gt(last, b.full(0.0, index)), at, b.full(0.0, index))  # a single place is in the middle
+            at = b.select(
+                b.gt(last, b.full(0.0, index)), at, b.full(0.0, index)
+            )  # a single place is in the middle
         else:
             at = b.sub(b.div(b.add(b.mul(index, two), one), extent), one)
         columns.append(b.convert(at, dtype))
@@ -271,164 +301,3 @@ def affine_grid(b: Builder, theta: Value, size: Value, *, align_corners: int) ->
         b.transpose(b.convert(theta, dtype), (0, 2, 1)),
     )
     return b.convert(b.reshape(moved, (shape[0], *sizes, spatial)), theta.type.dtype)
-
-
-# -- RoiAlign
-
-
-@onnx_op("RoiAlign", until=15)
-def roi_align_10(
-    b: Builder,
-    x: Value,
-    rois: Value,
-    batch: Value,
-    *,
-    mode: str,
-    output_height: int,
-    output_width: int,
-    sampling_ratio: int,
-    spatial_scale: float,
-) -> Value:
-    return roi_align(
-        b, x, rois, batch, coordinate_transformation_mode="output_half_pixel", mode=mode, output_height=output_height,
-        output_width=output_width, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
-    )  # fmt: skip
-
-
-@onnx_op("RoiAlign", since=16)
-def roi_align(
-    b: Builder,
-    x: Value,
-    rois: Value,
-    batch: Value,
-    *,
-    coordinate_transformation_mode: str,
-    mode: str,
-    output_height: int,
-    output_width: int,
-    sampling_ratio: int,
-    spatial_scale: float,
-) -> Value:
-    """The mean (or the largest) of the samples of each bin; ``max`` compares the weighted neighbours themselves."""
-    half_pixel = coordinate_transformation_mode.lower() == "half_pixel"
-    if coordinate_transformation_mode.lower() not in ("half_pixel", "output_half_pixel"):
-        raise CompileError(
-            f"coordinate_transformation_mode {coordinate_transformation_mode!r} is neither half_pixel nor output_half_pixel"
-        )
-    if mode.lower() not in ("avg", "max"):
-        raise CompileError(f"mode {mode!r} is neither avg nor max")
-    if x.type.rank != 4 or rois.type.rank != 2 or rois.type.shape[1] != 4 or batch.type.rank != 1:
-        raise CompileError(
-            "RoiAlign takes x (n, c, h, w), rois (count, 4) and batch indices (count), "
-            f"not {x.type.describe()}, {rois.type.describe()} and {batch.type.describe()}"
-        )
-    if output_height < 1 or output_width < 1 or sampling_ratio < 0:
-        raise CompileError("output_height and output_width have to be positive, sampling_ratio not negative")
-    _has_elements(b, x)
-    if batch.type.shape[0] != rois.type.shape[0]:
-        message = f"{rois.type.describe()} and {batch.type.describe()} have to be of as many regions"
-        if isinstance(batch.type.shape[0], int) and isinstance(rois.type.shape[0], int):
-            raise CompileError(message)
-        b.require("equal", rois.type.shape[0], batch.type.shape[0], message)
-        batch = b.assume_shape(batch, (rois.type.shape[0],))
-    dtype = x.type.dtype
-    wide = compute_type(dtype)
-    regions = b.convert(rois, wide)
-    scale = b.full(spatial_scale, _component(b, regions, 0))
-    edges = [b.mul(_component(b, regions, i), scale) for i in range(4)]
-    if half_pixel:
-        edges = [b.sub(e, b.full(0.5, e)) for e in edges]
-    rows = _bins(b, edges[1], edges[3], x.type.shape[2], output_height, sampling_ratio, half_pixel)
-    columns = _bins(b, edges[0], edges[2], x.type.shape[3], output_width, sampling_ratio, half_pixel)
-    image = b.op("core.iota", shape=(x.type.shape[0],), axis=0, dtype=dtypes.i64)
-    image = b.op("core.gather", image, batch, axis=0)  # checks the batch indices
-    pooled = _pooled(b, x, image, rows, columns, wide, mode.lower())
-    return b.convert(channels_first(b, pooled), dtype)
-
-
-@dataclass(frozen=True)
-class _Bins:
-    """Tables (regions, bins, samples) along one axis: two neighbours; which samples exist and are inside; counts."""
-
-    low: Value
-    high: Value
-    low_weight: Value
-    high_weight: Value
-    exists: Value | None
-    inside: Value
-    count: Value  # (regions,)
-
-
-def _bins(
-    b: Builder, start: Value, end: Value, size: DimLike, bins: int, ratio: int, half_pixel: bool
-) -> _Bins:
-    extent = b.sub(end, start)
-    if not half_pixel:
-        extent = b.max(extent, b.full(1.0, extent))  # a malformed region is of one element
-    bin_size = b.div(extent, b.full(float(bins), extent))
-    if ratio:
-        count, samples, exists = b.full(float(ratio), bin_size), ratio, None
-    else:  # as many as elements of the image, which the data decides
-        count = b.max(b.ceil(bin_size), b.full(0.0, bin_size))
-        count = b.select(b.is_nan(count), b.full(0.0, count), count)
-        most = b.max(b.reduce("max", count, (0,)), b.constant(0.0, count.type.dtype))
-        samples = b.dims_of(b.reshape(b.convert(most, dtypes.i64), (1,)))[0]  # type: ignore[assignment]
-    shape = (start.type.shape[0], bins, samples)
-    column = lambda v: b.broadcast_to(b.reshape(v, (shape[0], 1, 1)), shape)  # noqa: E731
-    which = b.convert(b.op("core.iota", shape=shape, axis=1, dtype=dtypes.i64), start.type.dtype)
-    sample = b.convert(b.op("core.iota", shape=shape, axis=2, dtype=dtypes.i64), start.type.dtype)
-    if not ratio:
-        exists = b.lt(sample, column(count))
-    step = b.div(b.mul(b.add(sample, b.full(0.5, sample)), column(bin_size)), column(count))
-    at = b.add(b.add(column(start), b.mul(which, column(bin_size))), step)
-    length = b.broadcast_to(b.convert(number(b, size), at.type.dtype), shape)
-    inside = b.and_(b.ge(at, b.full(-1.0, at)), b.le(at, length))
-    at = b.max(at, b.full(0.0, at))
-    low = b.floor(at)
-    one = b.full(1.0, at)
-    last = b.sub(length, one)
-    at_end = b.ge(low, last)
-    share = b.select(at_end, b.full(0.0, at), b.sub(at, low))
-    return _Bins(
-        clamped(b, low, size), clamped(b, b.add(low, one), size), b.sub(one, share), share, exists, inside, count
-    )
-
-
-def _pooled(
-    b: Builder, x: Value, image: Value, rows: _Bins, columns: _Bins, dtype: dtypes.DType, mode: str
-) -> Value:
-    n, c, h, w = x.type.shape
-    data = b.reshape(channels_last(b, x), (n * h * w, c))
-    count, bins_y, samples_y = rows.low.type.shape
-    _, bins_x, samples_x = columns.low.type.shape
-    shape = (count, bins_y, samples_y, bins_x, samples_x)
-    full = (*shape, c)
-    down = lambda v: b.broadcast_to(b.reshape(v, (count, bins_y, samples_y, 1, 1)), shape)  # noqa: E731
-    across = lambda v: b.broadcast_to(b.reshape(v, (count, 1, 1, bins_x, samples_x)), shape)  # noqa: E731
-    each = lambda v: b.broadcast_to(b.reshape(v, (*shape, 1)), full)  # noqa: E731
-    first = b.broadcast_to(b.reshape(image, (count, 1, 1, 1, 1)), shape)
-    inside = b.and_(down(rows.inside), across(columns.inside))
-    exists = None
-    if rows.exists is not None and columns.exists is not None:
-        exists = b.and_(down(rows.exists), across(columns.exists))
-        inside = b.and_(inside, exists)
-    total: Value | None = None
-    for y, weight_y in ((rows.low, rows.low_weight), (rows.high, rows.high_weight)):
-        for z, weight_x in ((columns.low, columns.low_weight), (columns.high, columns.high_weight)):
-            line = b.add(b.mul(first, _number(b, h, first)), down(y))
-            place = b.add(b.mul(line, _number(b, w, first)), across(z))
-            found = b.convert(b.op("core.gather", data, place, axis=0, trusted=True), dtype)
-            part = b.mul(found, each(b.mul(down(weight_y), across(weight_x))))
-            total = part if total is None else b.add(total, part) if mode == "avg" else b.max(total, part)
-    assert total is not None
-    zero = b.full(0.0, total)
-    total = b.select(each(inside), total, zero)
-    samples = b.mul(rows.count, columns.count)
-    per_bin = lambda v: b.broadcast_to(b.reshape(v, (count, 1, 1, 1)), (count, bins_y, bins_x, c))  # noqa: E731
-    if mode == "avg":
-        mean = b.reduce("sum", total, (2, 4))
-        return b.div(mean, per_bin(b.max(samples, b.full(1.0, samples))))
-    if exists is not None:
-        total = b.select(each(exists), total, b.full(float("-inf"), total))
-    best = b.reduce("max", total, (2, 4))
-    return b.select(per_bin(b.gt(samples, b.full(0.0, samples))), best, b.full(0.0, best))

@@ -16,7 +16,12 @@ from sardonyx.ops.registry import onnx_op
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import maximum
 
-__all__: list[str] = []
+__all__ = ["as_text"]
+
+
+def as_text(word: str | bytes) -> str:
+    """An attribute's string; bytes that are no UTF-8 become lone surrogates, as in tensors."""
+    return word if isinstance(word, str) else word.decode("utf-8", "surrogateescape")
 
 
 @onnx_op("StringConcat", since=20)
@@ -25,9 +30,11 @@ def string_concat(b: Builder, x: Value, y: Value) -> Value:
 
 
 @onnx_op("StringSplit", since=20)
-def string_split(b: Builder, x: Value, *, delimiter: str = "", maxsplit: int | None = None) -> tuple[Value, Value]:
+def string_split(
+    b: Builder, x: Value, *, delimiter: str | bytes = "", maxsplit: int | None = None
+) -> tuple[Value, Value]:
     """The parts along a new last axis, as many as any string has; and how many each has."""
-    attributes = {"delimiter": delimiter, "most": -1 if maxsplit is None else maxsplit}
+    attributes = {"delimiter": as_text(delimiter), "most": -1 if maxsplit is None else maxsplit}
     counts = b.count_parts(x, **attributes)
     most = b.reduce("max", counts, range(counts.type.rank))
     (width,) = b.dims_of(b.max(most, b.full(0, most)))
@@ -45,7 +52,7 @@ def string_normalizer(
     case_change_action: str,
     is_case_sensitive: int,
     locale: str | None = None,
-    stopwords: Sequence[str] | None = None,
+    stopwords: Sequence[str | bytes] | None = None,
 ) -> Value:
     """Without stop words, in another case.  The locale is not looked at: case is Unicode's everywhere.
 
@@ -58,7 +65,8 @@ def string_normalizer(
     lead = x.type.shape[:-1]
     line = b.reshape(x, x.type.shape[-1:])
     if stopwords:
-        words = list(stopwords) if is_case_sensitive else [change_case(w, "lower") for w in stopwords]
+        given = list(map(as_text, stopwords))
+        words = given if is_case_sensitive else [change_case(w, "lower") for w in given]
         compared = line if is_case_sensitive else b.change_case(line, kind="lower")
         keys = Dense(np.array(words, object), dtypes.string)
         place = b.find_string(compared, keys=keys)
@@ -79,6 +87,8 @@ def _without(b: Builder, line: Value, kept: Value) -> Value:
     # Nothing is read from an empty line: it gets one more element, which is the empty string.
     line = b.op("core.pad", line, b.constant(np.array("", object), dtypes.string), low=(0,), high=(1,))
     empty = line.type.shape[0] - 1
-    none = b.eq(b.broadcast_to(b.dims([count], scalar=True), (width,)), b.broadcast_to(b.constant(0), (width,)))
+    none = b.eq(
+        b.broadcast_to(b.dims([count], scalar=True), (width,)), b.broadcast_to(b.constant(0), (width,))
+    )
     last = b.broadcast_to(b.dims([empty], scalar=True), (width,))
     return b.op("core.gather", line, b.select(none, last, first), axis=0)

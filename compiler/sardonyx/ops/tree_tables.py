@@ -55,7 +55,9 @@ def one_comparison(forest: Forest, modes: Array, members: Sequence[Array]) -> Fo
     turned = (modes == _GTE) | (modes == _GT) | (modes == _NEQ)
     true_next[turned], false_next[turned] = false_next[turned], true_next[turned]
     nan_true = np.where(turned, ~nan_true, nan_true)
-    nan_true[modes == _NEQ] = False  # a NaN is unlike every number: it took the true branch, now the false one
+    nan_true[modes == _NEQ] = (
+        False  # a NaN is unlike every number: it took the true branch, now the false one
+    )
     never = np.isnan(thresholds) & (modes < _EQ)
     _never_true(thresholds, nan_true, true_next, false_next, never)
     result = Forest(forest.features, thresholds, nan_true, true_next, false_next, forest.roots)
@@ -72,7 +74,9 @@ def _number_below(x: Array) -> Array:
     return np.where(x == -np.inf, np.nan, np.nextafter(x, np.asarray(-np.inf, x.dtype))).astype(x.dtype)
 
 
-def _never_true(thresholds: Array, nan_true: Array, true_next: Array, false_next: Array, never: Array) -> None:
+def _never_true(
+    thresholds: Array, nan_true: Array, true_next: Array, false_next: Array, never: Array
+) -> None:
     """Comparisons that hold for no number: only NaNs may still take the true branch."""
     if never.any():
         swapped = never & nan_true
@@ -121,9 +125,14 @@ def _search_sets(forest: Forest, sets: Sequence[tuple[int, Array]]) -> Forest:
         branch = search(0, len(bounds), feature, regions, bounds)
         # The node itself: numbers go on to the search, a NaN is outside unless it is told to go the true way.
         put(node, float("inf"), branch, inside if tracks else outside)
-    dtypes = (np.int32, kind, np.bool_, np.int64, np.int64)
-    arrays = [np.asarray(t, d) for t, d in zip(tables, dtypes, strict=True)]
-    return Forest(*arrays, forest.roots)
+    return Forest(
+        np.asarray(features, np.int32),
+        np.asarray(thresholds, kind),
+        np.asarray(nan_true, np.bool_),
+        np.asarray(true_next, np.int64),
+        np.asarray(false_next, np.int64),
+        forest.roots,
+    )
 
 
 def check_acyclic(forest: Forest) -> None:
@@ -131,7 +140,9 @@ def check_acyclic(forest: Forest) -> None:
     count = len(forest.features)
     for table in (forest.true_next, forest.false_next, forest.roots):
         if (table >= count).any():
-            raise CompileError(f"a branch of a tree leads to node {int(table.max())}, but there are {count} nodes")
+            raise CompileError(
+                f"a branch of a tree leads to node {int(table.max())}, but there are {count} nodes"
+            )
     waiting = np.unique(forest.roots[forest.roots >= 0])
     for _ in range(count + 1):
         if not waiting.size:

@@ -59,17 +59,16 @@ def tree_ensemble(
     if (modes > MODES["BRANCH_MEMBER"]).any():
         raise CompileError(f"nodes_modes has the number {int(modes.max())}; modes are 0 to 6")
     kind = dtypes.f64 if x.type.dtype is dtypes.f64 else dtypes.f32
-    branches = []
-    for ids, is_leaf in ((nodes_truenodeids, nodes_trueleafs), (nodes_falsenodeids, nodes_falseleafs)):
-        at, leaf = np.asarray(ids, np.int64), np.asarray(is_leaf) != 0
-        if ((at < 0) | (at >= np.where(leaf, leaves, count))).any():
-            raise CompileError("a branch of a node leads to no node and no leaf")
-        branches.append(np.where(leaf, ~at, at))
+    if tree_roots and not 0 <= min(tree_roots) <= max(tree_roots) < count:
+        raise CompileError(
+            f"tree_roots are {min(tree_roots)} to {max(tree_roots)}, but there are {count} nodes"
+        )
     forest = Forest(
         np.asarray(nodes_featureids, np.int32),
         nodes_splits.array.astype(kind.numpy),
         _tracks(nodes_missing_value_tracks_true, count),
-        *branches,
+        _branch(nodes_truenodeids, nodes_trueleafs, count, leaves),
+        _branch(nodes_falsenodeids, nodes_falseleafs, count, leaves),
         np.asarray(tree_roots, np.int64),
     )
     targets = n_targets if n_targets is not None else max(leaf_targetids, default=0) + 1
@@ -81,9 +80,19 @@ def tree_ensemble(
     return _transformed(b, score, _TRANSFORMS[post_transform])
 
 
+def _branch(ids: Sequence[int], is_leaf: Sequence[int], nodes: int, leaves: int) -> Array:
+    """Where a branch of each node leads."""
+    at, leaf = np.asarray(ids, np.int64), np.asarray(is_leaf) != 0
+    if ((at < 0) | (at >= np.where(leaf, leaves, nodes))).any():
+        raise CompileError("a branch of a node leads to no node and no leaf")
+    return np.asarray(np.where(leaf, ~at, at))
+
+
 def _same_length(*tables: Any, what: str, length: int) -> None:
     if any(len(t) != length for t in tables):
-        raise CompileError(f"the attributes {what}_* have unlike lengths: {', '.join(str(len(t)) for t in tables)}")
+        raise CompileError(
+            f"the attributes {what}_* have unlike lengths: {', '.join(str(len(t)) for t in tables)}"
+        )
 
 
 def _tracks(given: Sequence[int] | None, count: int) -> Array:
@@ -97,16 +106,22 @@ def _members(values: Dense | None, wanted: int, kind: DType) -> list[Array]:
     """The sets of the membership nodes, which NaNs end."""
     flat = np.zeros(0) if values is None else values.array.reshape(-1)
     ends = np.flatnonzero(np.isnan(flat))
-    sets = np.split(flat.astype(kind.numpy), ends + 1)
-    sets = [s[:-1] if i < len(ends) else s for i, s in enumerate(sets)]
-    sets = sets if len(sets[-1]) else sets[:-1]  # what stands behind the last NaN is a set if there is anything
+    parts = np.split(flat.astype(kind.numpy), ends + 1)
+    sets: list[Array] = [s[:-1] for s in parts[:-1]]
+    sets += [s for s in parts[-1:] if len(s)]  # what stands behind the last NaN is a set if there is anything
     if len(sets) != wanted:
         raise CompileError(f"membership_values has {len(sets)} sets for {wanted} nodes of mode BRANCH_MEMBER")
     return sets
 
 
 def _scores(
-    b: Builder, x: Value, forest: Forest, votes: tuple[Any, Any, Any], targets: int, aggregate: str, dtype: DType
+    b: Builder,
+    x: Value,
+    forest: Forest,
+    votes: tuple[Any, Any, Any],
+    targets: int,
+    aggregate: str,
+    dtype: DType,
 ) -> Value:
     """The combined votes of the leaves, without base values."""
     check_acyclic(forest)
@@ -153,7 +168,9 @@ def _choose(floats: Any, tensor: Dense | None) -> Array:
     return np.asarray(() if floats is None else floats, np.float32)
 
 
-def _old_forest(x: Value, nodes: dict[str, Any], vote_nodes: Sequence[tuple[int, int]]) -> tuple[Forest, Array, Array]:
+def _old_forest(
+    x: Value, nodes: dict[str, Any], vote_nodes: Sequence[tuple[int, int]]
+) -> tuple[Forest, Array, Array]:
     """The forest of nodes that are named by (tree, id); ``(forest, first votes of the leaves, order of the votes)``."""
     keys = list(zip(nodes["nodes_treeids"], nodes["nodes_nodeids"], strict=True))
     number = {key: i for i, key in enumerate(keys)}
@@ -171,9 +188,11 @@ def _old_forest(x: Value, nodes: dict[str, Any], vote_nodes: Sequence[tuple[int,
 
     def branch(ids: Sequence[int]) -> Array:
         try:
-            return np.array([target[number[int(trees[i]), ids[i]]] for i in kept], np.int64)
+            return np.array([target[number[int(trees[i]), ids[int(i)]]] for i in kept], np.int64)
         except KeyError as error:
-            raise CompileError(f"a branch leads to the node {error.args[0][1]} that tree {error.args[0][0]} lacks") from None
+            raise CompileError(
+                f"a branch leads to the node {error.args[0][1]} that tree {error.args[0][0]} lacks"
+            ) from None
 
     true_next, false_next = branch(nodes["nodes_truenodeids"]), branch(nodes["nodes_falsenodeids"])
     values = _choose(nodes["nodes_values"], nodes.get("nodes_values_as_tensor"))
@@ -187,7 +206,9 @@ def _old_forest(x: Value, nodes: dict[str, Any], vote_nodes: Sequence[tuple[int,
         false_next,
         np.array([target[i] for i in _roots(trees, kept, true_next, false_next, target)], np.int64),
     )
-    order = np.array([leaf_number[number[key]] if is_leaf[number[key]] else -1 for key in vote_nodes], np.int64)
+    order = np.array(
+        [leaf_number[number[key]] if is_leaf[number[key]] else -1 for key in vote_nodes], np.int64
+    )
     if (order < 0).any():
         raise CompileError("a weight belongs to a node that is no leaf")
     sequence = np.argsort(order, kind="stable")
@@ -234,13 +255,18 @@ def tree_ensemble_regressor(
     """The result is float32 whatever x is; it is rounded once, from a sum in float64."""
     weights = _choose(target_weights, target_weights_as_tensor)
     _same_length(target_nodeids, target_ids, weights, what="target", length=len(target_treeids))
-    nodes |= {"nodes_values": nodes_values, "nodes_missing_value_tracks_true": nodes_missing_value_tracks_true}
+    nodes |= {
+        "nodes_values": nodes_values,
+        "nodes_missing_value_tracks_true": nodes_missing_value_tracks_true,
+    }
     forest, first, order = _old_forest(x, nodes, list(zip(target_treeids, target_nodeids, strict=True)))
     targets = n_targets if n_targets is not None else max(target_ids, default=0) + 1
     votes = (first, np.asarray(target_ids, np.int32)[order], weights[order])
     wide = b.convert(x, dtypes.by_numpy(forest.thresholds.dtype))
     if aggregate_function not in _AGGREGATES:
-        raise CompileError(f"aggregate_function is {aggregate_function!r}; known are {', '.join(_AGGREGATES)}")
+        raise CompileError(
+            f"aggregate_function is {aggregate_function!r}; known are {', '.join(_AGGREGATES)}"
+        )
     score = _scores(b, wide, forest, votes, targets, aggregate_function, dtypes.f64)
     score = _with_base(b, score, _choose(base_values, base_values_as_tensor))
     return _transformed(b, b.convert(score, dtypes.f32), post_transform)
@@ -281,7 +307,10 @@ def tree_ensemble_classifier(
     """
     weights = _choose(class_weights, class_weights_as_tensor)
     _same_length(class_nodeids, class_ids, weights, what="class", length=len(class_treeids))
-    nodes |= {"nodes_values": nodes_values, "nodes_missing_value_tracks_true": nodes_missing_value_tracks_true}
+    nodes |= {
+        "nodes_values": nodes_values,
+        "nodes_missing_value_tracks_true": nodes_missing_value_tracks_true,
+    }
     forest, first, order = _old_forest(x, nodes, list(zip(class_treeids, class_nodeids, strict=True)))
     labels = len(classlabels_int64s) or len(classlabels_strings)
     votes = (first, np.asarray(class_ids, np.int32)[order], weights[order])

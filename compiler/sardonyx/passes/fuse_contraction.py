@@ -69,6 +69,8 @@ def _root(operand: Value, user: Op) -> Value:
 
     def stands(value: Value) -> bool:
         op = value.op
+        if op is not None and op.block is not user.block:
+            return True  # outside of the loop or branch that the product stands in
         if op is None or (words and op.name == "core.transpose" and moves_last_axis(op)):
             return op is not None
         return op.name == "core.reshape" and _form_behind(op.operands[0]) is op
@@ -150,7 +152,8 @@ def _stored_through(tail: Op, taken: set[Op]) -> set[Op]:
     op = tail
     while len(op.result.uses) == 1:
         (user,) = op.result.uses
-        if user.name not in ("core.reshape", "core.assume", "core.transpose") or user in taken:
+        moves = user.name in ("core.reshape", "core.assume", "core.transpose")
+        if not moves or user in taken or user.block is not tail.block:
             break
         passed.append(user)
         if user.name == "core.transpose":

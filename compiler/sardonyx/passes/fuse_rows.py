@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from sardonyx.ir.declare import Trait, has_trait
-from sardonyx.ir.graph import HasBody, Op, Value
+from sardonyx.ir.graph import HasBody, Op, Value, walk
 from sardonyx.ir.types import Shape, TensorType
+from sardonyx.passes.order import bound_symbols, mentioned_symbols
 
 __all__ = ["rows_groups"]
 
@@ -42,6 +43,7 @@ def _grow(seed: Op, later: list[Op], taken: set[Op]) -> set[Op]:
     members = {seed}
     inside: set[Value] = set(seed.results)
     tainted: set[Value] = set()  # depends on the group by way of an op outside
+    bound: set[str] = set()  # and so do these symbols
 
     def fits(op: Op) -> bool:
         if len(op.results) != 1 or not isinstance(op.results[0].type, TensorType) or op in taken:
@@ -56,13 +58,15 @@ def _grow(seed: Op, later: list[Op], taken: set[Op]) -> set[Op]:
         return op.name == "core.reshape" and {op.operands[0].type.shape, to} <= {kept, with_ones}
 
     for op in later:
-        depends = any(o in inside for o in op.operands)
-        spoiled = any(o in tainted for o in op.operands)
+        needed = [o for one in walk(op) for o in one.operands]  # control flow needs what its bodies use
+        depends = any(o in inside for o in needed)
+        spoiled = any(o in tainted for o in needed) or (bool(bound) and not bound.isdisjoint(mentioned_symbols(op)))
         if depends and not spoiled and len(members) < _MOST and fits(op):
             members.add(op)
             inside.update(op.results)
         elif depends or spoiled:
             tainted.update(op.results)
+            bound.update(bound_symbols(op))
     return members
 
 

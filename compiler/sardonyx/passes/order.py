@@ -9,7 +9,7 @@ from sardonyx.ir.graph import Block, Op, walk
 from sardonyx.ir.types import TensorType
 from sardonyx_runtime.dims import Dim, symbols_of
 
-__all__ = ["bound_symbols", "loop_symbols", "sort_block"]
+__all__ = ["bound_symbols", "loop_symbols", "mentioned_symbols", "sort_block"]
 
 
 def sort_block(block: Block) -> bool:
@@ -27,7 +27,7 @@ def sort_block(block: Block) -> bool:
             continue
         needed = {o.op for inner in walk(op) for o in inner.operands if o.op in number}
         if binder:
-            needed |= {binder[s] for s in _symbols(op) if s in binder}
+            needed |= {binder[s] for s in mentioned_symbols(op) if s in binder}
         needed.discard(op)
         waits[op] = len(needed)
         for one in needed:
@@ -71,7 +71,8 @@ def loop_symbols(op: Op) -> tuple[str, ...]:
     return (*attributes["results"], *(symbols_of(attributes["count"]) if counted else ()))
 
 
-def _symbols(op: Op) -> Iterator[str]:
+def mentioned_symbols(op: Op) -> Iterator[str]:
+    """The symbols of dims that an op, or one inside of it, needs or has in its types."""
     for inner in walk(op):
         for result in inner.results:
             if isinstance(result.type, TensorType):
