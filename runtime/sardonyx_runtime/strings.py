@@ -20,38 +20,48 @@ __all__ = ["decode", "encode", "records"]
 _WORD = 8
 
 
-def records(texts: Sequence[Any], what: str = "") -> tuple[bytes, list[int]]:
-    """The records of strings, one behind the other at multiples of 8, and where each begins."""
-    parts: list[bytes] = []
-    starts: list[int] = []
-    position = 0
-    for text in texts:
-        if isinstance(text, str):
-            data = text.encode("utf-8", "surrogateescape")
-        elif isinstance(text, bytes):
-            data = text
-        else:
-            raise RuntimeFault(f"{what} holds {text!r} of the type {type(text).__name__}, which is no string")
-        padding = -len(data) % _WORD
-        parts.append(len(data).to_bytes(_WORD, "little") + data + bytes(padding))
-        starts.append(position)
-        position += _WORD + len(data) + padding
-    return b"".join(parts), starts
+def records(texts: Sequence[Any], what: str = "") -> tuple[Array, Array]:
+    """The records of strings, one behind the other at multiples of 8, as bytes; and where each begins."""
+    try:
+        data = [text.encode("utf-8", "surrogateescape") for text in texts]
+    except (AttributeError, UnicodeEncodeError):
+        data = [_bytes(text, what) for text in texts]
+    lengths = np.fromiter(map(len, data), np.int64, len(data))
+    sizes = (lengths + (2 * _WORD - 1)) & -_WORD
+    ends = np.cumsum(sizes)
+    starts = ends - sizes
+    memory = np.zeros(int(sizes.sum()), np.uint8)
+    memory.view(np.int64)[starts // _WORD] = lengths
+    flat = np.frombuffer(b"".join(data), np.uint8)
+    shift = starts + _WORD - (np.cumsum(lengths) - lengths)
+    memory[np.arange(len(flat)) + np.repeat(shift, lengths)] = flat
+    return memory, starts
+
+
+def _bytes(text: Any, what: str) -> bytes:
+    if isinstance(text, bytes):
+        return text
+    if not isinstance(text, str):
+        raise RuntimeFault(f"{what} holds {text!r} of the type {type(text).__name__}, which is no string")
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise RuntimeFault(f"{what} holds {text!r}, which is no Unicode text: {error}") from error
 
 
 def encode(array: Array, name: str) -> tuple[Array, Any]:
     """The addresses of an array's strings as int64, and what owns their memory."""
-    data, starts = records(array.ravel().tolist(), f"the input {name!r}")
-    owner = np.frombuffer(data + bytes(_WORD), np.uint8).copy()
+    memory, starts = records(array.ravel().tolist(), f"the input {name!r}")
+    owner = np.append(memory, np.zeros(_WORD, np.uint8))  # a byte behind the last string may be looked at
     base = owner.__array_interface__["data"][0]
-    return (np.array(starts, np.int64) + base).reshape(array.shape), owner
+    return (starts + base).reshape(array.shape), owner
 
 
 def decode(addresses: Array) -> Array:
     """The strings at addresses, as an object array of str."""
     result = np.empty(addresses.shape, object)
-    flat = result.reshape(-1)
-    for i, address in enumerate(addresses.ravel().tolist()):
-        length = ctypes.c_int64.from_address(address).value
-        flat[i] = ctypes.string_at(address + _WORD, length).decode("utf-8", "surrogateescape")
+    length, text = ctypes.c_int64.from_address, ctypes.string_at
+    result.reshape(-1)[:] = [
+        text(a + _WORD, length(a).value).decode("utf-8", "surrogateescape") for a in addresses.ravel().tolist()
+    ]
     return result

@@ -50,8 +50,8 @@ def find_string(t: TextBuilder, op: Op) -> Element:
     slots, longest = _table(keys)
     data, starts = records(keys)
     table = kernel.constant(Dense(slots), "slots")
-    memory = kernel.constant(Dense(np.frombuffer(data + bytes(8), np.uint8)), "keys")
-    offsets = kernel.constant(Dense(np.array([*starts, 0], np.int64)), "offsets")
+    memory = kernel.constant(Dense(np.append(data, np.zeros(8, np.uint8))), "keys")
+    offsets = kernel.constant(Dense(np.append(starts, 0)), "offsets")
     missing = kernel.parameter(len(keys) + 2, "keys")  # 0 and 1 would be constants of the code
     mask = kernel.parameter(len(slots) - 1, "mask")
     most = kernel.parameter(longest + 1, "probes")

@@ -25,38 +25,97 @@ ML = "ai.onnx.ml"
 def lookup(b: Builder, x: Value, keys: Array, values: Array, default: Any, dtype: DType) -> Value:
     """``values[i]`` where x equals ``keys[i]``, else the default; of equal keys the last counts, NaN equals NaN."""
     source: DType = x.type.dtype
+    nothing = np.asarray(default, dtype.numpy).reshape(1)
     if not len(keys):
-        return b.broadcast_to(b.constant(np.asarray(default, dtype.numpy), dtype), x.type.shape)
-    table = b.constant(np.append(values.astype(dtype.numpy), np.asarray(default, dtype.numpy)[None]), dtype)
+        return b.broadcast_to(b.constant(nothing.reshape(()), dtype), x.type.shape)
+    values = values.astype(dtype.numpy)
     if source is dtypes.string:
         place = b.find_string(x, keys=Dense(keys.astype(object), source))
-        return b.op("core.gather", table, place, axis=0, trusted=True)
+        return _take(b, np.append(values, nothing), dtype, place)
     last = {float(k) if source.is_float else int(k): i for i, k in enumerate(keys.tolist()) if k == k}
     nan = [i for i, k in enumerate(keys.tolist()) if k != k]
-    found = sorted(last.items())
-    place = _search(b, x, [k for k, _ in found], [i for _, i in found], len(values))
+    ordered = np.array(sorted(last), keys.dtype)
+    chosen = values[[last[k] for k in sorted(last)]]
+    if source.is_integer and int(ordered[-1]) - int(ordered[0]) < max(_DENSE, 4 * len(ordered)):
+        return _by_number(b, x, ordered, chosen, nothing, dtype)
+    place = _by_hash(b, x, ordered) if len(ordered) else b.full(0, b.convert(b.is_nan(x), dtypes.i64))
     if nan:
-        place = b.select(b.is_nan(x), b.full(nan[-1], place), place)
-    return b.op("core.gather", table, place, axis=0, trusted=True)
+        place = b.select(b.is_nan(x), b.full(len(ordered), place), place)
+    return _take(b, np.concatenate([chosen, values[nan[-1:]] if nan else nothing, nothing]), dtype, place)
 
 
-def _search(b: Builder, x: Value, keys: Sequence[Any], places: Sequence[int], missing: int) -> Value:
-    """The place that belongs to the key equal to x: halving steps, the same number for every element."""
-    shape = x.type.shape
-    if not keys:
-        return b.broadcast_to(b.constant(missing, dtypes.i64), shape)
-    size = 1 << max(0, len(keys) - 1).bit_length()
-    padded = [*keys, *[keys[-1]] * (size - len(keys))]
-    ordered = b.constant(padded, x.type.dtype)
-    targets = b.constant([*places, *[places[-1]] * (size - len(keys))], dtypes.i64)
-    at = b.broadcast_to(b.constant(0, dtypes.i64), shape)
-    step = size // 2
-    while step:  # the last key that is not above x
-        ahead = b.add(at, b.full(step, at))
-        at = b.select(b.le(b.op("core.gather", ordered, ahead, axis=0, trusted=True), x), ahead, at)
-        step //= 2
-    hit = b.eq(b.op("core.gather", ordered, at, axis=0, trusted=True), x)
-    return b.select(hit, b.op("core.gather", targets, at, axis=0, trusted=True), b.full(missing, at))
+_DENSE = 256  # integers this near to each other are always a table by number
+
+
+def _take(b: Builder, table: Array, dtype: DType, place: Value) -> Value:
+    return b.op("core.gather", b.constant(table, dtype), place, axis=0, trusted=True)
+
+
+def _by_number(b: Builder, x: Value, keys: Array, values: Array, nothing: Array, dtype: DType) -> Value:
+    """Keys that are close together: a table of all numbers between them."""
+    low, span = int(keys[0]), int(keys[-1]) - int(keys[0]) + 1
+    table = np.repeat(nothing, span + 1)
+    table[keys.astype(object) - low if keys.dtype.itemsize == 8 else keys.astype(np.int64) - low] = values
+    wide = b.convert(x, dtypes.i64)
+    within = b.and_(b.ge(wide, b.full(low, wide)), b.le(wide, b.full(low + span - 1, wide)))
+    return _take(b, table, dtype, b.select(within, b.sub(wide, b.full(low, wide)), b.full(span, wide)))
+
+
+def _by_hash(b: Builder, x: Value, keys: Array) -> Value:
+    """The place of x among the keys; behind them by one if it is none: a table of slots, some of which are looked at.
+
+    A slot without a key of its own holds the first key, which does no harm wherever it is found.
+    """
+    source: DType = x.type.dtype
+    bits = _bits(keys)
+    slots, factor, shift, probes = _hash_table(bits)
+    table = np.where(slots < 0, 0, slots)
+    clean = b.add(x, b.full(0, x)) if source.is_float else x  # -0 becomes 0
+    kind = dtypes.u64 if source.bits == 64 else dtypes.u32
+    wide = b.convert(b.bitcast(clean, to=kind), dtypes.u64) if source.bits >= 32 else b.convert(x, dtypes.u64)
+    hashed = b.shr(b.mul(wide, b.full(factor, wide)), b.full(shift, wide))
+    slot = b.convert(hashed, dtypes.i64)
+    known, places = b.constant(keys[table], source), b.constant(table, dtypes.i64)
+    found = b.full(len(keys) + 1, slot)
+    for probe in range(probes):
+        at = b.add(slot, b.full(probe, slot)) if probe else slot
+        here = b.eq(b.op("core.gather", known, at, axis=0, trusted=True), x)
+        found = b.select(here, b.op("core.gather", places, at, axis=0, trusted=True), found)
+    return found
+
+
+def _bits(keys: Array) -> Array:
+    """What is hashed of a key: its bits, those of 32-bit types without a sign, those of narrower ones with it."""
+    clean = keys + keys.dtype.type(0)
+    if keys.dtype.itemsize >= 4:
+        return clean.view(f"u{keys.dtype.itemsize}").astype(np.uint64)
+    return clean.astype(np.int64).view(np.uint64)
+
+
+def _hash_table(bits: Array) -> tuple[Array, int, int, int]:
+    """(slots with the numbers of keys or -1, factor, shift, slots to look at): the best of some random factors."""
+    size = 1 << max(3, (4 * len(bits) - 1).bit_length())
+    shift = 64 - (size.bit_length() - 1)
+    rng = np.random.RandomState(1)
+    best: tuple[Array, int, int, int] | None = None
+    for _ in range(8):
+        factor = int(rng.randint(1 << 62, dtype=np.int64)) * 2 + 1
+        home = (bits * np.uint64(factor)) >> np.uint64(shift)
+        slots, probes = _filled(home.astype(np.int64), size)
+        if best is None or probes < best[3]:
+            best = slots, factor, shift, probes
+    assert best is not None
+    return best
+
+
+def _filled(home: Array, size: int) -> tuple[Array, int]:
+    """Keys at their slots or the next free ones behind, in the order of their homes; and how far the farthest went."""
+    order = np.argsort(home, kind="stable")
+    place = np.maximum.accumulate(home[order] - np.arange(len(home))) + np.arange(len(home))
+    probes = int((place - home[order]).max(initial=0)) + 1
+    slots = np.full(size + probes + int(max(0, place.max(initial=0) - size + 1)), -1, np.int64)
+    slots[place] = order
+    return slots, probes
 
 
 def _given(kind: str, choices: dict[str, Any]) -> tuple[str, Any]:

@@ -151,7 +151,7 @@ class _Scheduler:
         found = self.texts.get(dense.key)
         if found is None:
             data, starts = records(dense.array.ravel().tolist())
-            offsets, memory = Dense(np.array(starts, np.int64)), Dense(np.frombuffer(data, np.uint8))
+            offsets, memory = Dense(starts), Dense(data)
             kernel = address_kernel()
             symbol = f"k_{fingerprint(kernel)}"
             if symbol not in self.program.kernels:
