@@ -81,7 +81,7 @@ class Trace:
                 self.reserve(op.attributes["chunk"], self.number(op.attributes["size"]))
             case "loop.branch":
                 self.block(op.regions[self.branch])
-                self.symbols.update({s: 3 for s in op.attributes["symbols"]})
+                self.symbols.update(dict.fromkeys(op.attributes["symbols"], 3))
             case "loop.repeat":
                 self.repeat(op)
 
@@ -98,7 +98,7 @@ class Trace:
             assert chunk >= len({a.chunk for a in self.plan.allocations})
             return
         size = self.number(sizes[0])
-        assert 0 <= offset and offset + size <= self.reserved[chunk], "a place beyond its chunk"
+        assert offset >= 0 and offset + size <= self.reserved[chunk], "a place beyond its chunk"
         self.of[op.result] = Instance(op.result.name, chunk, offset, offset + size)
         self.instances.append(self.of[op.result])
 

@@ -11,8 +11,8 @@ from sardonyx.codegen import binding
 from sardonyx.codegen.emitter import I64, PTR, Emitter, ModuleText, V, ltype
 from sardonyx.codegen.scalars import llvm_type
 from sardonyx.codegen.support import CHUNKS, ENTROPY, STATUS, STRINGS
-from sardonyx.kernels.faults import FaultKind
 from sardonyx.ir.graph import Block, Op, Value, walk
+from sardonyx.kernels.faults import FaultKind
 from sardonyx.passes.program import Program
 from sardonyx_runtime.dims import Atom, Dim, DimLike, plain_symbol
 

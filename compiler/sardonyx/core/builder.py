@@ -101,6 +101,7 @@ class Builder:
             raise CompileError(
                 str(error), location=self.location, operands=[(o.name, o.type) for o in operands]
             ) from error
+        assert isinstance(type_, TensorType)
         if name in _UNCHANGED and operands[0].type == type_:
             return operands[0]
         if decl.symbolic is not None and (shaped := self._symbolic(decl, operands, attributes, type_)) is not None:

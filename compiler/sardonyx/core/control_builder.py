@@ -173,9 +173,7 @@ def _local_symbols(block: Block) -> set[str]:
     """Symbols that ops of a body bind."""
     found: set[str] = set()
     for op in block.ops:
-        if op.name == "core.bind_dims":
-            found.update(op.attributes["symbols"])
-        elif op.name == "core.if":
+        if op.name == "core.bind_dims" or op.name == "core.if":
             found.update(op.attributes["symbols"])
         elif op.name == "core.loop":
             found.update(op.attributes["results"])
@@ -214,15 +212,15 @@ def _branches(
             errors[number] = error
     if not all(is_plain(y) for y in yields if y is not None):
         raise NeedsConstant("the branches give sequences, so the condition has to be known", condition.name)
-    for number, error in enumerate(errors):
+    for number, refused in enumerate(errors):
         other = yields[1 - number]
-        if error is None:
+        if refused is None:
             continue
         if other is None:
-            raise error
+            raise refused
         discard(inner[number].block)
         one = inner[number] = inner[number].child(Block())
-        one.require("equal", 0, 1, f"this branch cannot be run: {error.reason}")
+        one.require("equal", 0, 1, f"this branch cannot be run: {refused.reason}")
         local = _local_symbols(inner[1 - number].block)
         shapes = [tuple(0 if symbols_of(d) & local else d for d in v.type.shape) for v in other]
         yields[number] = [

@@ -61,7 +61,7 @@ def _reduce(attributes: Mapping[str, Any], x: Array) -> Array:
         if dtype.is_float and dtype.bits == 16:
             wide = x.astype(np.float32)
             ufunc = np.maximum if kind == "max" else np.minimum
-            return ufunc.reduce(wide, axis=axes, initial=identity(kind, dtype)).astype(x.dtype)
+            return np.asarray(ufunc.reduce(wide, axis=axes, initial=identity(kind, dtype))).astype(x.dtype)
         ufunc = np.maximum if kind == "max" else np.minimum
         return np.asarray(ufunc.reduce(x, axis=axes, initial=identity(kind, dtype)))
 

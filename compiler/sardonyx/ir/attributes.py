@@ -40,7 +40,7 @@ class Dense:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.array.shape
+        return tuple(int(d) for d in self.array.shape)
 
     @cached_property
     def type(self) -> TensorType:

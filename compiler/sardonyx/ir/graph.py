@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from sardonyx.ir.types import Type
 
-__all__ = ["Block", "Function", "Location", "Module", "Op", "UNKNOWN", "Value", "walk"]
+__all__ = ["UNKNOWN", "Block", "Function", "Location", "Module", "Op", "Value", "walk"]
 
 
 @dataclass(frozen=True, slots=True)

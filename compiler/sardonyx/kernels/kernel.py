@@ -69,7 +69,7 @@ class KernelBuilder:
     b: LoopBuilder = field(init=False)
     arguments: list[KernelArgument] = field(default_factory=list)
     baked: int = _BAKED  # extents up to this are constants of the code
-    all_equal: bool = True  # which variant of a kernel with dims that may be broadcast is being built
+    all_equal: bool = False  # the variant being built is that without any axis that is broadcast at run time
 
     def __post_init__(self) -> None:
         self.b = LoopBuilder(self.name, self.location)
@@ -112,8 +112,8 @@ class KernelBuilder:
     def maybe_broadcast(self, index: LaneIndex, have: DimLike, want: DimLike, lanes: int) -> LaneIndex:
         """The index along an operand's axis whose extent may turn out to be 1.
 
-        The kernel has two variants: one where no such axis is (the index stays), and one for everything
-        else, where the index is multiplied by 0 or 1.
+        The index is multiplied by 0 or 1; it stays as it is in the variant of a kernel for the runs where no
+        extent is 1 (see `map`).
         """
         self.maybe[have, want] = None
         if self.all_equal:

@@ -18,7 +18,7 @@ from sardonyx.kernels.kernel import Kernel, KernelBuilder, Scratch
 from sardonyx.kernels.lane_index import LaneIndex
 from sardonyx.kernels.microkernel import Tile, widths
 from sardonyx.loop.builder import Index
-from sardonyx_runtime.dims import DimLike, ceildiv
+from sardonyx_runtime.dims import DimLike, ceildiv, product
 from sardonyx_runtime.dtypes import DType
 
 __all__ = ["pack_constant", "pack_kernel", "panel_elements"]
@@ -107,7 +107,5 @@ def pack_kernel(
                 found = b.scalar_op("select", evaluator.mask, found, zero, dtype=dtype)
             where = b.iadd(b.imul(step.index, b.imul(here, lanes)), b.imul(vector.index, lanes))
             b.store(found, target, b.iadd(start, where))
-    from sardonyx_runtime.dims import product
-
     units = product(batch) * count
     return kernel.finish(units, units * depth * tile.vectors * lanes)

@@ -22,9 +22,9 @@ from sardonyx.kernels.scatter import scatter_kernels
 from sardonyx.kernels.slots import Slot
 from sardonyx.kernels.sort_rows import sort_rows_kernel
 from sardonyx.kernels.target import Target
+from sardonyx.kernels.text import text_kernel
 from sardonyx.kernels.top_k import top_k_kernel
 from sardonyx.kernels.transpose import transpose_kernel
-from sardonyx.kernels.text import text_kernel
 from sardonyx.kernels.trees import trees_kernel
 from sardonyx.kernels.views import view_of
 from sardonyx.kernels.window import window_kernel

@@ -17,6 +17,7 @@ from sardonyx.core.builder import Builder
 from sardonyx.core.control_builder import LoopBody, build_loop
 from sardonyx.errors import CompileError
 from sardonyx.ir.graph import Value
+from sardonyx.ir.types import Shape
 from sardonyx.ops.registry import onnx_op
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import DimLike, floordiv, modulo
@@ -104,14 +105,14 @@ class _Attention:
         if bias is None:
             return None, None
         certain = self.mask is None and self.lengths is None and self.left < 0  # each row sees a key
-        if certain and (isinstance(self.offset, int) and self.offset >= 0 or self.offset != 0):
+        if certain and ((isinstance(self.offset, int) and self.offset >= 0) or self.offset != 0):
             return bias, None
         top = b.reduce("max", bias, (4,), keepdims=True)
         empty = b.and_(b.is_inf(top), b.lt(top, b.full(0, top)))
         assert dtype is bias.type.dtype
         return bias, b.broadcast_to(empty, shape)
 
-    def allowed(self, b: Builder, first: DimLike, count: DimLike, shape: Sequence[DimLike]) -> Value | None:
+    def allowed(self, b: Builder, first: DimLike, count: DimLike, shape: Shape) -> Value | None:
         """Which keys a query may look at by position and length; None if all."""
         conditions: list[Value] = []
         plane = (count, shape[4])

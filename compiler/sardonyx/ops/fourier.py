@@ -176,7 +176,9 @@ def transform(b: Builder, x: Value, *, inverse: bool, direct: int) -> Value:
     spread = b.broadcast_to(_constant(b, table, x), (batch, *table.shape))
     y = b.reshape(b.op("core.contract", spread, columns), (batch, 2, first, second))
     angle = _angles(n, first, second)
-    turned = _times(b, y, np.cos(angle), np.sin(angle) if inverse else -np.sin(angle), axis=2)
+    turned = b.transpose(
+        _times(b, y, np.cos(angle), np.sin(angle) if inverse else -np.sin(angle)), (0, 2, 1, 3)
+    )
     z = transform(b, b.reshape(turned, (batch * first, 2, second)), inverse=inverse, direct=direct)
     z = b.transpose(b.reshape(z, (batch, first, 2, second)), (0, 2, 3, 1))
     return b.reshape(z, (batch, 2, n))
@@ -197,36 +199,19 @@ def _constant(b: Builder, table: Array, like: Value) -> Value:
     return b.constant(np.ascontiguousarray(table).astype(like.type.dtype.numpy), like.type.dtype)
 
 
-def _times(b: Builder, x: Value, cosine: Array, sine: Array, *, axis: int) -> Value:
-    """x (batch, 1 or 2, places...) times cosine + i sine; the parts of the result stand on the given axis."""
+def _times(b: Builder, x: Value, cosine: Array, sine: Array) -> Value:
+    """x (batch, 1 or 2, places...) times cosine + i sine, as (batch, 2, places...)."""
     batch, parts, *places = x.type.shape
-    c, s = _constant(b, cosine, x), _constant(b, sine, x)
+    shape = (batch, 2, *places)
 
-    def part(index: int) -> Value:
-        one = b.op(
-            "core.slice",
-            x,
-            starts=(0, index, *(0,) * len(places)),
-            sizes=(batch, 1, *places),
-            steps=(1,) * (2 + len(places)),
-        )
-        return b.reshape(one, (batch, *places))
+    def spread(first: Array, second: Array) -> Value:
+        return b.broadcast_to(_constant(b, np.stack([first, second]), x), shape)
 
-    def times(a: Value, table: Value) -> Value:
-        return b.mul(a, b.broadcast_to(table, a.type.shape))
-
-    real = part(0)
     if parts == 1:
-        pair = [times(real, c), times(real, s)]
-    else:
-        imaginary = part(1)
-        pair = [
-            b.sub(times(real, c), times(imaginary, s)),
-            b.add(times(real, s), times(imaginary, c)),
-        ]
-    shape = (batch, *places)
-    with_axis = (*shape[:axis], 1, *shape[axis:])
-    return b.op("core.concat", *(b.reshape(p, with_axis) for p in pair), axis=axis)
+        return b.mul(b.broadcast_to(x, shape), spread(cosine, sine))
+    starts, steps = (0, 1, *(0,) * len(places)), (1, -1, *(1,) * len(places))
+    swapped = b.op("core.slice", x, starts=starts, sizes=shape, steps=steps)
+    return b.add(b.mul(x, spread(cosine, cosine)), b.mul(swapped, spread(-sine, sine)))
 
 
 def _by_chirp(b: Builder, x: Value, inverse: bool, direct: int) -> Value:
@@ -240,13 +225,13 @@ def _by_chirp(b: Builder, x: Value, inverse: bool, direct: int) -> Value:
     chirp[:n] = cosine - 1j * sine
     chirp[size - n + 1 :] = chirp[1:n][::-1]
     spectrum = np.fft.fft(chirp) / size
-    moved = _times(b, x, cosine, sine, axis=1)
+    moved = _times(b, x, cosine, sine)
     zero = b.constant(0, x.type.dtype)
     padded = b.op("core.pad", moved, zero, low=(0, 0, 0), high=(0, 0, size - n))
     there = transform(b, padded, inverse=False, direct=direct)
-    back = transform(b, _times(b, there, spectrum.real, spectrum.imag, axis=1), inverse=True, direct=direct)
+    back = transform(b, _times(b, there, spectrum.real, spectrum.imag), inverse=True, direct=direct)
     kept = b.op("core.slice", back, starts=(0, 0, 0), sizes=(batch, 2, n), steps=(1, 1, 1))
-    return _times(b, kept, cosine, sine, axis=1)
+    return _times(b, kept, cosine, sine)
 
 
 def _smooth(least: int) -> int:

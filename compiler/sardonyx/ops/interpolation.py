@@ -23,6 +23,7 @@ __all__ = [
     "compute_type",
     "cubic_weight",
     "filter_taps",
+    "index_type",
     "nearest_taps",
     "number",
     "positions",
@@ -70,10 +71,15 @@ def positions(b: Builder, count: DimLike, dtype: DType = dtypes.f64) -> Value:
     return b.convert(b.op("core.iota", shape=(count,), axis=0, dtype=dtypes.i64), dtype)
 
 
+def index_type(size: DimLike) -> DType:
+    """The narrower integer for indices below a size, where it is known to be small enough."""
+    return dtypes.i32 if isinstance(size, int) and size < 1 << 31 else dtypes.i64
+
+
 def clamped(b: Builder, at: Value, extent: DimLike) -> Value:
     """Whole numbers as indices of an axis, those outside moved to its ends; a NaN becomes 0."""
     top = b.broadcast_to(b.convert(number(b, extent - 1), at.type.dtype), at.type.shape)
-    place = b.convert(b.min(at, top), dtypes.i64)
+    place = b.convert(b.min(at, top), index_type(extent))
     return b.max(place, b.full(0, place))  # behind the conversion, which makes the lowest number of a NaN
 
 

@@ -55,7 +55,7 @@ def _by_number(b: Builder, x: Value, keys: Array, values: Array, nothing: Array,
     """Keys that are close together: a table of all numbers between them."""
     low, span = int(keys[0]), int(keys[-1]) - int(keys[0]) + 1
     table = np.repeat(nothing, span + 1)
-    table[keys.astype(object) - low if keys.dtype.itemsize == 8 else keys.astype(np.int64) - low] = values
+    table[(keys.astype(object) - low).astype(np.int64)] = values
     wide = b.convert(x, dtypes.i64)
     within = b.and_(b.ge(wide, b.full(low, wide)), b.le(wide, b.full(low + span - 1, wide)))
     return _take(b, table, dtype, b.select(within, b.sub(wide, b.full(low, wide)), b.full(span, wide)))

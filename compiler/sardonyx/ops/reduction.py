@@ -8,7 +8,6 @@ after.  float16 and bfloat16 compute in float32 and round once.  With nothing to
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from sardonyx.core.builder import Builder
 from sardonyx.errors import CompileError

@@ -176,8 +176,8 @@ def _pooled(
     total: Value | None = None
     for y, weight_y in ((rows.low, rows.low_weight), (rows.high, rows.high_weight)):
         for z, weight_x in ((columns.low, columns.low_weight), (columns.high, columns.high_weight)):
-            line = b.add(b.mul(first, number_like(b, h, first)), down(y))
-            place = b.add(b.mul(line, number_like(b, w, first)), across(z))
+            line = b.add(b.mul(first, number_like(b, h, first)), down(b.convert(y, dtypes.i64)))
+            place = b.add(b.mul(line, number_like(b, w, first)), across(b.convert(z, dtypes.i64)))
             found = b.convert(b.op("core.gather", data, place, axis=0, trusted=True), dtype)
             part = b.mul(found, each(b.mul(down(weight_y), across(weight_x))))
             total = part if total is None else b.add(total, part) if mode == "avg" else b.max(total, part)

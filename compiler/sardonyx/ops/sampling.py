@@ -15,7 +15,7 @@ from sardonyx.errors import CompileError
 from sardonyx.ir.graph import Value
 from sardonyx.ir.types import Shape
 from sardonyx.ops.convolution import channels_first, channels_last
-from sardonyx.ops.interpolation import clamped, compute_type, cubic_weight, number, rounded
+from sardonyx.ops.interpolation import clamped, compute_type, cubic_weight, index_type, number, rounded
 from sardonyx.ops.registry import onnx_op
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import Dim, DimLike, product
@@ -197,10 +197,10 @@ def _reflected(b: Builder, at: Value, low: Value, high: Value, span: Value) -> V
 
 def _joint(b: Builder, choice: Sequence[_Neighbour], sizes: Shape) -> Tap:
     """One neighbour along each axis: a place, the product of the weights, inside all axes."""
-    place, weight, inside = choice[0].index, choice[0].weight, choice[0].inside
+    kind = index_type(product(sizes))
+    place, weight, inside = b.convert(choice[0].index, kind), choice[0].weight, choice[0].inside
     for one, size in zip(choice[1:], sizes[1:], strict=True):
-        step = b.broadcast_to(b.dims([size], scalar=True), place.type.shape)
-        place = b.add(b.mul(place, step), one.index)
+        place = b.add(b.mul(place, number_like(b, size, place)), b.convert(one.index, kind))
         if weight is not None and one.weight is not None:
             weight = b.mul(weight, one.weight)
         if inside is not None and one.inside is not None:
@@ -237,9 +237,9 @@ def _many(b: Builder, x: Value, tap: Tap) -> Value:
     """The tap of all channels as (n, places..., c)."""
     n, c, *spatial = x.type.shape
     rows = b.reshape(channels_last(b, x), (n * product(spatial), c))
-    place = tap.place
+    place = b.convert(tap.place, index_type(n * product(spatial)))
     if n != 1:
-        image = b.op("core.iota", shape=place.type.shape, axis=0, dtype=dtypes.i64)
+        image = b.op("core.iota", shape=place.type.shape, axis=0, dtype=place.type.dtype)
         place = b.add(place, b.mul(image, number_like(b, product(spatial), place)))
     return _masked(b, b.op("core.gather", rows, place, axis=0, trusted=True), tap, True)
 
@@ -249,16 +249,17 @@ def _few(b: Builder, x: Value, tap: Tap) -> Value:
     n, c, *spatial = x.type.shape
     flat = b.reshape(x, (n * c * product(spatial),))
     shape = (n, c, *tap.place.type.shape[1:])
-    place = _over_channels(b, tap.place, shape, False)
-    image = b.op("core.iota", shape=shape, axis=0, dtype=dtypes.i64)
-    channel = b.op("core.iota", shape=shape, axis=1, dtype=dtypes.i64)
+    kind = index_type(n * c * product(spatial))
+    place = _over_channels(b, b.convert(tap.place, kind), shape, False)
+    image = b.op("core.iota", shape=shape, axis=0, dtype=kind)
+    channel = b.op("core.iota", shape=shape, axis=1, dtype=kind)
     plane = b.add(b.mul(image, number_like(b, c, place)), channel)
     place = b.add(place, b.mul(plane, number_like(b, product(spatial), place)))
     return _masked(b, b.op("core.gather", flat, place, axis=0, trusted=True), tap, False)
 
 
 def number_like(b: Builder, value: DimLike, like: Value) -> Value:
-    return b.broadcast_to(b.dims([value], scalar=True), like.type.shape)
+    return b.broadcast_to(b.dims([value], like.type.dtype, scalar=True), like.type.shape)
 
 
 @onnx_op("AffineGrid")

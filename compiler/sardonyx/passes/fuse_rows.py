@@ -50,12 +50,12 @@ def _grow(seed: Op, later: list[Op], taken: set[Op]) -> set[Op]:
             return False
         to = op.result.type.shape
         if op.name == "core.reduce":
-            return op.operands[0].type.shape == shape and tuple(op.attributes["axes"]) == axes
+            return bool(op.operands[0].type.shape == shape and tuple(op.attributes["axes"]) == axes)
         if has_trait(op, Trait.ELEMENTWISE):
             return to in allowed
         if op.name == "core.broadcast":
-            return to == shape and op.operands[0].type.shape == with_ones
-        return op.name == "core.reshape" and {op.operands[0].type.shape, to} <= {kept, with_ones}
+            return bool(to == shape and op.operands[0].type.shape == with_ones)
+        return op.name == "core.reshape" and bool({op.operands[0].type.shape, to} <= {kept, with_ones})
 
     for op in later:
         needed = [o for one in walk(op) for o in one.operands]  # control flow needs what its bodies use

@@ -173,18 +173,19 @@ def _aligned(size: DimLike) -> DimLike:
 
 def _pack_static(group: list[Allocation]) -> int:
     """Largest first, each at the lowest offset free during its life."""
-    placed: list[Allocation] = []
+    placed: list[tuple[int, int, Allocation]] = []  # offset, end of the place
     total = 0
-    for one in sorted(group, key=lambda a: (-a.size, a.start)):  # type: ignore[operator]
+    sized = [(one.size, one) for one in group if isinstance(one.size, int)]
+    for size, one in sorted(sized, key=lambda pair: (-pair[0], pair[1].start)):
         offset = 0
-        overlapping = [p for p in placed if p.start <= one.end and one.start <= p.end]
-        for other in sorted(overlapping, key=lambda p: p.offset):  # type: ignore[arg-type,return-value]
-            if offset + one.size <= other.offset:  # type: ignore[operator]
+        taken = [(low, high) for low, high, p in placed if p.start <= one.end and one.start <= p.end]
+        for low, high in sorted(taken):
+            if offset + size <= low:
                 break
-            offset = max(offset, other.offset + other.size)  # type: ignore[call-overload]
+            offset = max(offset, high)
         one.offset = offset
-        placed.append(one)
-        total = max(total, offset + one.size)  # type: ignore[call-overload]
+        placed.append((offset, offset + size, one))
+        total = max(total, offset + size)
     return total
 
 

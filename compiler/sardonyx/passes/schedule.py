@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from sardonyx.core.external import link_symbol
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Block, Function, Location, Op, Value, walk
@@ -16,8 +14,8 @@ from sardonyx.ir.types import BufferType, TensorType
 from sardonyx.kernels.kernel import Kernel, Scratch, StringHeap
 from sardonyx.kernels.map import copy_kernel
 from sardonyx.kernels.select import kernels_of
-from sardonyx.kernels.text import address_kernel
 from sardonyx.kernels.target import Target
+from sardonyx.kernels.text import address_kernel
 from sardonyx.loop.builder import INDEX
 from sardonyx.loop.fingerprint import fingerprint
 from sardonyx.loop.hoist import hoist
@@ -27,8 +25,8 @@ from sardonyx.passes.order import bound_symbols
 from sardonyx.passes.parts import Placement, is_concatenation, parts_of, placements
 from sardonyx.passes.program import Port, Program
 from sardonyx_runtime import dtypes
-from sardonyx_runtime.strings import records
 from sardonyx_runtime.dims import DimLike, product, symbols_of
+from sardonyx_runtime.strings import records
 
 __all__ = ["schedule"]
 
