@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +157,7 @@ def _row(name: str, threads: Sequence[int], rounds: int) -> None:
         for n in threads:
             run, peer = models[n].run, sessions[n].run
             run(feeds)
-            a, b = _times(lambda run=run: run(feeds), lambda peer=peer: peer(None, feeds), rounds)
+            a, b = _times(partial(run, feeds), partial(peer, None, feeds), rounds)
             cells += [f"{a * 1e3:.2f}", f"{b * 1e3:.2f}", f"{b / a:.2f}"]
         if number == 0:
             cells += [f"{cold:.1f}", f"{warm:.2f}", str(kernels), f"{memory[0]:.0f}", f"{memory[1]:.0f}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,17 @@ import pytest
 
 from sardonyx.errors import CompileError, RuntimeFault
 
+from ..case_files import Case, read_cases, run_case
 from ..helpers import Array, check, each_engine, make_model, prepare
 
+CASES = read_cases(Path(__file__).with_name("control_cases.txt"))
 F = np.float32
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@each_engine
+def test_case(case: Case, engine: str) -> None:
+    run_case(case, engine)
 
 
 def run(
@@ -418,3 +427,21 @@ def test_a_newton_iteration(engine: str) -> None:
     root, y = run(nodes, {"x": np.array(1, F), "a": a}, engine, constants=constants, outputs=["root", "y"])
     check(root, np.array(np.sqrt(2), F), rtol=1e-5)
     check(y, root - a)
+
+
+@each_engine
+def test_a_product_in_a_body_of_what_is_moved_outside(engine: str) -> None:
+    nodes = [
+        "turned = Transpose <perm = [1, 0, 2]> (x)",
+        "shaped = Reshape (turned, to)",
+        """y = Loop (n, "", start) <body = b (int64 i, bool ok, float[2, 2] s) => (ok, t) {
+            row = Gather (shaped, i) p = MatMul (row, s) t = Reshape (p, square) }>""",
+    ]
+    x = np.arange(12, dtype=F).reshape(2, 3, 2)
+    constants = {"to": np.array([3, 2, 2]), "square": np.array([2, 2]), "start": np.eye(2, dtype=F)}
+    for dims in (None, {"x": ["a", "c", 2]}):
+        (y,) = run(nodes, {"x": x, "n": count(3)}, engine, constants=constants, dims=dims, outputs=["y"])
+        want = np.eye(2, dtype=F)
+        for part in x.transpose(1, 0, 2):
+            want = part @ want
+        check(y, want)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ import pytest
 
 from sardonyx.errors import CompileError, RuntimeFault
 
+from ..case_files import Case, read_cases, run_case
 from ..helpers import Array, check, each_engine, make_model, numpy_type, prepare
 
+CASES = read_cases(Path(__file__).with_name("reduction_cases.txt"))
 F = np.float32
 X = np.random.default_rng(7).integers(-4, 5, (2, 3, 1, 5)).astype(F)
 
@@ -291,3 +294,28 @@ def test_arg_over_nothing(engine: str) -> None:
         run([x])
     run = prepare(make_model("[far] y = ArgMax <axis = 0> (x)", {"x": x}, dims={"x": [2, "n"]}), engine)
     check(run([x])[0], np.zeros((1, 0), np.int64))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@each_engine
+def test_case(case: Case, engine: str) -> None:
+    run_case(case, engine)
+
+
+@each_engine
+@pytest.mark.parametrize("op", ["ReduceSum", "Softmax", "ArgMax", "CumSum"])
+def test_what_broadcasts_at_run_time_in_front(engine: str, op: str) -> None:
+    """A symbolic extent may turn out to be 1."""
+    node_of = {"ReduceSum": "y = ReduceSum (s, last)", "CumSum": "y = CumSum (s, axis)"}
+    nodes = ["s = Add (x, z)", node_of.get(op, f"y = {op} (s)")]
+    constants = {"last": np.array([-1]), "axis": np.array(1)}
+    feeds = {"x": X[:, :, 0], "z": X[:, :, 0]}
+    dims = {"x": ["a", "b", "c"], "z": ["p", "q", "r"]}
+    run = prepare(make_model(nodes, feeds, dims=dims, constants=constants, outputs=["s", "y"]), engine)
+    for left, right in (((4, 2, 37), (4, 1, 37)), ((1, 2, 5), (3, 2, 1)), ((2, 1, 1), (1, 3, 9)), ((2, 3, 4), (2, 3, 4))):
+        x = np.random.default_rng(0).integers(-3, 4, left).astype(F)
+        z = np.random.default_rng(1).integers(-3, 4, right).astype(F)
+        s, y = run([x, z])
+        check(s, x + z)
+        static = make_model(nodes, {"x": x, "z": z}, constants=constants, outputs=["y"])
+        check(y, prepare(static)([x, z])[0], rtol=1e-6, atol=1e-7)

@@ -19,13 +19,15 @@ from sardonyx.ir.types import OptionalType, SequenceType, Type, UnrankedType
 
 __all__ = ["Aggregate", "OptionalValue", "SequenceValue", "assemble", "flatten", "is_plain", "rebuild", "structure_of"]
 
+_ANYTHING = UnrankedType(None)
+
 
 @dataclass(frozen=True, eq=False)
 class SequenceValue:
     """A sequence of tensors (or of sequences)."""
 
     elements: tuple[Any, ...]
-    element_type: Type = UnrankedType(None)
+    element_type: Type = _ANYTHING
     name: str = ""
     op: None = None
 
@@ -39,7 +41,7 @@ class OptionalValue:
     """A value, or nothing."""
 
     value: Any | None
-    element_type: Type = UnrankedType(None)
+    element_type: Type = _ANYTHING
     name: str = ""
     op: None = None
 
