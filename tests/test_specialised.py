@@ -41,7 +41,9 @@ def test_axes_of_a_reduction() -> None:
 
 
 def test_a_reduction_of_symbolic_sizes_is_compiled_once_for_all_of_them() -> None:
-    model = compiled("y = ReduceSum <keepdims = 0> (x, axes)", {"x": X, "axes": ints(0)}, dims={"x": ["a", "b", "c"]})
+    model = compiled(
+        "y = ReduceSum <keepdims = 0> (x, axes)", {"x": X, "axes": ints(0)}, dims={"x": ["a", "b", "c"]}
+    )
     for shape in ((2, 3, 4), (1, 5, 2), (3, 0, 2)):
         x = np.ones(shape, F)
         check(model.run([x, ints(1)])[0], x.sum(1))
@@ -104,7 +106,9 @@ def test_the_oldest_variant_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_ports_before_and_after_a_run() -> None:
-    model = compiled("y = ReduceSum <keepdims = 0> (x, axes)", {"x": X, "axes": ints(0)}, dims={"x": ["n", 3, 4]})
+    model = compiled(
+        "y = ReduceSum <keepdims = 0> (x, axes)", {"x": X, "axes": ints(0)}, dims={"x": ["n", 3, 4]}
+    )
     assert [a.name for a in model.inputs] == ["x", "axes"]
     assert model.outputs == ()
     model.run([X, ints(1)])
@@ -147,8 +151,10 @@ def test_feeds_that_do_not_fit(feeds: Any, words: str) -> None:
 
 def test_what_is_computed_cannot_decide() -> None:
     nodes = ["m = ReduceMax <keepdims = 0> (k)", "[axes] a = Reshape (m, one)", "[sum] y = ReduceSum (x, a)"]
-    with pytest.raises(CompileError, match="sum.*has to be constant"):
-        model: Any = sardonyx.compile(make_model(nodes, {"x": X, "k": ints(0, 1)}, constants={"one": ints(1)}))
+    with pytest.raises(CompileError, match=r"sum.*has to be constant"):
+        model: Any = sardonyx.compile(
+            make_model(nodes, {"x": X, "k": ints(0, 1)}, constants={"one": ints(1)})
+        )
         model.run([X, ints(0, 1)])
 
 

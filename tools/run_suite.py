@@ -94,7 +94,9 @@ def _differs(got: Any, want: Any, rtol: float, atol: float) -> str:
     if isinstance(want, list):
         if not isinstance(got, list) or len(got) != len(want):
             return f"{type(got).__name__} instead of a sequence of {len(want)}"
-        return next((t for t in (_differs(g, w, rtol, atol) for g, w in zip(got, want, strict=True)) if t), "")
+        return next(
+            (t for t in (_differs(g, w, rtol, atol) for g, w in zip(got, want, strict=True)) if t), ""
+        )
     want, got = np.asarray(want), np.asarray(got)
     if got.shape != want.shape or got.dtype != want.dtype:
         return f"{got.dtype}{got.shape} instead of {want.dtype}{want.shape}"
@@ -214,7 +216,9 @@ def isolated(case: Any, variant: str = "plain") -> tuple[str, str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--filter", default="", help="a regular expression on the test's name")
     parser.add_argument("--list", action="store_true", help="print each test that does not pass")
     parser.add_argument("--variant", default="plain", choices=VARIANTS, help="how the models are changed")

@@ -102,7 +102,11 @@ class SpecialisedModel:
         while True:
             decisive = {n: accept(values[n], arguments[n]) for n in self.decisive}
             sizes = self._sizes(values)
-            key = (*((v.tobytes(), v.shape) for v in decisive.values()), *structures.values(), *sizes.values())
+            key = (
+                *((v.tobytes(), v.shape) for v in decisive.values()),
+                *structures.values(),
+                *sizes.values(),
+            )
             try:
                 variant = self._variants.get(key) or self._variant(key, decisive, structures, sizes)
             except NeedsConstant as error:
@@ -132,13 +136,17 @@ class SpecialisedModel:
         if isinstance(feeds, Mapping):
             unknown = [n for n in feeds if n not in self._types]
             if unknown:
-                raise RuntimeFault(f"there is no input {unknown[0]!r}; the inputs are {', '.join(self._names)}")
+                raise RuntimeFault(
+                    f"there is no input {unknown[0]!r}; the inputs are {', '.join(self._names)}"
+                )
             given = dict(feeds)
         else:
             needed = [n for n in self._names if n not in self._defaults]
             names = self._names if len(feeds) == len(self._names) else needed
             if len(feeds) != len(names):
-                raise RuntimeFault(f"{len(feeds)} feeds for {len(self._names)} inputs ({', '.join(self._names)})")
+                raise RuntimeFault(
+                    f"{len(feeds)} feeds for {len(self._names)} inputs ({', '.join(self._names)})"
+                )
             given = dict(zip(names, feeds, strict=True))
         missing = [n for n in self._names if n not in given and n not in self._defaults]
         if missing:

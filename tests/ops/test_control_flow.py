@@ -40,7 +40,9 @@ def count(value: int) -> Array:
 
 # -- If
 
-SIGNS = "[pick] y = If (c) <then_branch = t () => (p) { p = Neg (x) }, else_branch = e () => (q) { q = Abs (x) }>"
+SIGNS = (
+    "[pick] y = If (c) <then_branch = t () => (p) { p = Neg (x) }, else_branch = e () => (q) { q = Abs (x) }>"
+)
 
 
 @each_engine
@@ -59,7 +61,9 @@ def test_if_with_branches_of_unlike_shapes(engine: str) -> None:
         else_branch = e () => (q) { one = Constant <value_ints = [1]> () q = Slice (x, one, n) }>"""
     behind = "z = Mul (y, y)"
     x, n = np.arange(5, dtype=F), np.array([4])
-    model = prepare(make_model([nodes, behind], {"c": flag(True), "x": x, "n": n}, outputs=["y", "z"]), engine)
+    model = prepare(
+        make_model([nodes, behind], {"c": flag(True), "x": x, "n": n}, outputs=["y", "z"]), engine
+    )
     for c, want in ((True, np.tile(x, 2)), (False, x[1:4])):
         y, z = model({"c": flag(c), "x": x, "n": n})
         check(y, want)
@@ -173,7 +177,9 @@ def test_the_branch_may_yield_a_view_or_a_graph_input(engine: str) -> None:
     nodes = """y = If (c) <
         then_branch = t () => (p) { p = Reshape (x, to) }, else_branch = e () => (q) { q = Reshape (z, to) }>"""
     x, z = np.arange(6, dtype=F), -np.arange(6, dtype=F)
-    model = prepare(make_model(nodes, {"c": flag(True), "x": x, "z": z}, constants={"to": np.array([2, 3])}), engine)
+    model = prepare(
+        make_model(nodes, {"c": flag(True), "x": x, "z": z}, constants={"to": np.array([2, 3])}), engine
+    )
     check(model([flag(True), x, z])[0], x.reshape(2, 3))
     check(model([flag(False), x, z])[0], z.reshape(2, 3))
 
@@ -406,7 +412,9 @@ def test_constants_and_initializers_of_bodies(engine: str) -> None:
     ],
 )
 def test_bodies_that_are_refused(body: str, words: tuple[str, ...]) -> None:
-    nodes = f"""[repeat] y = Loop (n, "", x) <body = b (int64 i, bool ok, float[2] s) => (ok, t) {{ {body} }}>"""
+    nodes = (
+        f"""[repeat] y = Loop (n, "", x) <body = b (int64 i, bool ok, float[2] s) => (ok, t) {{ {body} }}>"""
+    )
     constants = {"zero": np.zeros(1, np.int64), "four": np.ones(4, F)}
     with pytest.raises(CompileError) as caught:
         run(nodes, {"n": count(1), "x": np.ones(2, F)}, constants=constants)
@@ -422,7 +430,12 @@ def test_a_newton_iteration(engine: str) -> None:
             more = Greater (miss, least) }>""",
         "y = Sub (root, a)",
     ]
-    constants = {"half": np.array(0.5, F), "least": np.array(1e-4, F), "go": flag(True), "far": np.array(9, F)}
+    constants = {
+        "half": np.array(0.5, F),
+        "least": np.array(1e-4, F),
+        "go": flag(True),
+        "far": np.array(9, F),
+    }
     a = np.array(2, F)
     root, y = run(nodes, {"x": np.array(1, F), "a": a}, engine, constants=constants, outputs=["root", "y"])
     check(root, np.array(np.sqrt(2), F), rtol=1e-5)

@@ -212,7 +212,7 @@ def test_roi_align(half_pixel: bool, ratio: int, mode: str, engine: str) -> None
     feeds = {"x": x, "r": rois, "i": batch}
     want = pooled(x, rois, batch, 3, ratio, mode, half_pixel).astype(np.float32)
     check(run_model(make_model(text, feeds), feeds, engine)[0], want, rtol=1e-4, atol=1e-5, zero_signs=False)
-    dims = {"x": ["n", "c", "h", "w"], "r": ["k", 4], "i": ["j"]}
+    dims: dict[str, list[Any]] = {"x": ["n", "c", "h", "w"], "r": ["k", 4], "i": ["j"]}
     run = prepare(make_model(text, feeds, dims=dims), engine)
     check(run(feeds)[0], want, rtol=1e-4, atol=1e-5, zero_signs=False)
     with pytest.raises(RuntimeFault, match="RoiAlign"):

@@ -26,7 +26,14 @@ HIDDEN, WIDTH = 3, 4
 
 
 def feeds_of(
-    kind: str, direction: str, *, steps: int = 5, batch: int = 2, layout: int = 0, dtype: str = "f32", seed: int = 0
+    kind: str,
+    direction: str,
+    *,
+    steps: int = 5,
+    batch: int = 2,
+    layout: int = 0,
+    dtype: str = "f32",
+    seed: int = 0,
 ) -> dict[str, Array]:
     """Every input but the lengths."""
     random = np.random.default_rng(seed)
@@ -40,27 +47,37 @@ def feeds_of(
         "c": (d, batch, HIDDEN),
         "peepholes": (d, 3 * HIDDEN),
     }
-    feeds = {n: random.normal(size=s).astype(numpy_type(dtype)) for n, s in shapes.items() if n in ORDER[kind]}
+    feeds = {
+        n: random.normal(size=s).astype(numpy_type(dtype)) for n, s in shapes.items() if n in ORDER[kind]
+    }
     for name in {"x", "h", "c"} & feeds.keys() if layout else ():
         feeds[name] = feeds[name].swapaxes(0, 1).copy()
     return feeds
 
 
-def model_of(kind: str, feeds: dict[str, Array], *, opset: int = 22, outputs: Any = None, **attributes: Any) -> Any:
+def model_of(
+    kind: str, feeds: dict[str, Array], *, opset: int = 22, outputs: Any = None, **attributes: Any
+) -> Any:
     """A model of one node; ``weights`` are constants, which is how they come."""
     names = [n if n in feeds else "" for n in ORDER[kind]]
     dims = attributes.pop("dims", None)
-    node = helper.make_node(kind, names, outputs or OUTPUTS[kind], name="recur", hidden_size=HIDDEN, **attributes)
+    node = helper.make_node(
+        kind, names, outputs or OUTPUTS[kind], name="recur", hidden_size=HIDDEN, **attributes
+    )
     constants = {n: a for n, a in feeds.items() if n in ("w", "r", "bias", "peepholes")}
     rest = {n: a for n, a in feeds.items() if n not in constants}
     kept = [o for o in node.output if o]
     return make_model([node], rest, opset=opset, outputs=kept, constants=constants, dims=dims), rest
 
 
-def compare(kind: str, engine: str, feeds: dict[str, Array], functions: Any = None, **attributes: Any) -> None:
+def compare(
+    kind: str, engine: str, feeds: dict[str, Array], functions: Any = None, **attributes: Any
+) -> None:
     model, rest = model_of(kind, feeds, **attributes)
     results = prepare(model, engine)(rest)
-    plain = {k: v for k, v in attributes.items() if not k.startswith("activation") and k not in ("opset", "dims")}
+    plain = {
+        k: v for k, v in attributes.items() if not k.startswith("activation") and k not in ("opset", "dims")
+    }
     wants = network(kind, **feeds, functions=functions, **plain)
     dtype = feeds["x"].dtype
     tolerance = {2: 2e-3, 4: 1e-5, 8: 1e-13}[dtype.itemsize]
@@ -88,7 +105,7 @@ def test_shorter_sequences(engine: str, kind: str, direction: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_set_of_inputs(kind: str, layout: int) -> None:
     """Every optional input there or not."""
-    optional = [n for n in ORDER[kind][3:]]
+    optional = list(ORDER[kind][3:])
     everything = feeds_of(kind, "bidirectional", layout=layout) | {"lengths": np.array([2, 5], np.int32)}
     for given in itertools.product([False, True], repeat=len(optional)):
         left_out = [n for n, there in zip(optional, given, strict=True) if not there]
@@ -181,7 +198,12 @@ def test_activations_of_both_directions(engine: str, kind: str) -> None:
 @each_engine
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_compilation_serves_all_sizes(engine: str, kind: str) -> None:
-    dims = {"x": ["steps", "batch", WIDTH], "lengths": ["batch"], "h": [2, "batch", HIDDEN], "c": [2, "batch", HIDDEN]}
+    dims = {
+        "x": ["steps", "batch", WIDTH],
+        "lengths": ["batch"],
+        "h": [2, "batch", HIDDEN],
+        "c": [2, "batch", HIDDEN],
+    }
     first = feeds_of(kind, "bidirectional") | {"lengths": np.array([5, 3], np.int32)}
     model, _ = model_of(kind, first, direction="bidirectional", dims=dims)
     run = prepare(model, engine)
@@ -197,7 +219,12 @@ def test_one_compilation_serves_all_sizes(engine: str, kind: str) -> None:
 @each_engine
 @pytest.mark.parametrize("kind", KINDS)
 def test_sizes_that_disagree_end_the_run(engine: str, kind: str) -> None:
-    names = {"x": ["steps", "batch", WIDTH], "lengths": ["other"], "h": [1, "another", HIDDEN], "c": [1, "third", HIDDEN]}
+    names = {
+        "x": ["steps", "batch", WIDTH],
+        "lengths": ["other"],
+        "h": [1, "another", HIDDEN],
+        "c": [1, "third", HIDDEN],
+    }
     feeds = feeds_of(kind, "forward") | {"lengths": np.array([5, 3], np.int32)}
     model, rest = model_of(kind, feeds, dims=names)
     run = prepare(model, engine)
@@ -232,7 +259,9 @@ def test_older_opsets(engine: str, kind: str, opset: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("extra", [{}, {"clip": 0.4}, {"lengths": [5, 2]}, {"linear_before_reset": 1}, {"input_forget": 1}])
+@pytest.mark.parametrize(
+    "extra", [{}, {"clip": 0.4}, {"lengths": [5, 2]}, {"linear_before_reset": 1}, {"input_forget": 1}]
+)
 def test_against_onnxruntime(kind: str, direction: str, extra: dict[str, Any]) -> None:
     runtime = pytest.importorskip("onnxruntime")
     attributes: dict[str, Any] = {"direction": direction}

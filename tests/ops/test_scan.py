@@ -30,7 +30,9 @@ def run(nodes: str, feeds: Mapping[str, Array], engine: str = "interpreter", **o
     return prepare(make_model(nodes, feeds, **options), engine)(feeds)
 
 
-def scanned(state: Array, elements: Sequence[Array], body: Callable[..., tuple[Array, Array]]) -> tuple[Array, list[Array]]:
+def scanned(
+    state: Array, elements: Sequence[Array], body: Callable[..., tuple[Array, Array]]
+) -> tuple[Array, list[Array]]:
     outputs = []
     for element in elements:
         state, output = body(state, element)
@@ -55,8 +57,12 @@ def test_scan(engine: str, opset: int, length: int) -> None:
 @pytest.mark.parametrize(("axis", "to"), [(0, 0), (1, 1), (-1, -2), (-2, -1)])
 def test_axes_and_directions(engine: str, backward: int, turned: int, axis: int, to: int) -> None:
     x, s = numbers(2, 3) if axis % 2 else numbers(3, 2), numbers(2, seed=1)
-    attributes = f"scan_input_axes = [{axis}], scan_output_axes = [{to}], scan_input_directions = [{backward}]"
-    nodes = f"f, y = Scan <num_scan_inputs = 1, {attributes}, scan_output_directions = [{turned}], {BODY}> (s, x)"
+    attributes = (
+        f"scan_input_axes = [{axis}], scan_output_axes = [{to}], scan_input_directions = [{backward}]"
+    )
+    nodes = (
+        f"f, y = Scan <num_scan_inputs = 1, {attributes}, scan_output_directions = [{turned}], {BODY}> (s, x)"
+    )
     elements = list(np.moveaxis(x, axis, 0))
     state, outputs = scanned(s, elements[::-1] if backward else elements, step)
     final, y = run(nodes, {"s": s, "x": x}, engine)
@@ -86,7 +92,9 @@ def test_several_states_inputs_and_outputs(engine: str) -> None:
 @each_engine
 def test_without_a_state(engine: str) -> None:
     x = numbers(3, 2)
-    (y,) = run("y = Scan <num_scan_inputs = 1, body = b (float[2] e) => (o) { o = Neg (e) }> (x)", {"x": x}, engine)
+    (y,) = run(
+        "y = Scan <num_scan_inputs = 1, body = b (float[2] e) => (o) { o = Neg (e) }> (x)", {"x": x}, engine
+    )
     check(y, -x, zero_signs=False)
 
 
@@ -117,7 +125,7 @@ def test_scans_within_scans(engine: str) -> None:
 def test_unlike_numbers_of_steps(engine: str) -> None:
     nodes = """[zip] y = Scan <num_scan_inputs = 2, body = b (float p, float q) => (o) { o = Add (p, q) }> (x, z)"""
     feeds = {"x": numbers(3), "z": numbers(4)}
-    with pytest.raises(CompileError, match="zip.*3 and 4"):
+    with pytest.raises(CompileError, match=r"zip.*3 and 4"):
         run(nodes, feeds, engine)
     with pytest.raises(RuntimeFault, match=r"zip[\s\S]*unlike numbers of steps"):
         run(nodes, feeds, engine, dims={"x": ["n"], "z": ["m"]})
@@ -160,7 +168,7 @@ def test_batches_of_several_inputs(engine: str) -> None:
 def test_batches_with_a_length_beyond_the_input(engine: str) -> None:
     nodes = f"[recur] f, y = Scan <num_scan_inputs = 1, {BODY}> (n, s, x)"
     feeds = {"n": np.array([2, 4]), "s": numbers(2, 2), "x": numbers(2, 3, 2)}
-    with pytest.raises(RuntimeFault, match="recur.*longer"):
+    with pytest.raises(RuntimeFault, match=r"recur.*longer"):
         run(nodes, feeds, engine, opset=8)
     with pytest.raises(RuntimeFault, match="recur"):
         run(nodes, {**feeds, "n": np.array([2, -1])}, engine, opset=8)
@@ -168,6 +176,14 @@ def test_batches_with_a_length_beyond_the_input(engine: str) -> None:
 
 def test_batches_that_are_refused() -> None:
     with pytest.raises(CompileError, match="batch sizes: 2 and 3"):
-        run(f"f, y = Scan <num_scan_inputs = 1, {BODY}> (\"\", s, x)", {"s": numbers(3, 2), "x": numbers(2, 3, 2)}, opset=8)
+        run(
+            f'f, y = Scan <num_scan_inputs = 1, {BODY}> ("", s, x)',
+            {"s": numbers(3, 2), "x": numbers(2, 3, 2)},
+            opset=8,
+        )
     with pytest.raises(CompileError, match="axes of the batch and of the steps"):
-        run(f"f, y = Scan <num_scan_inputs = 1, {BODY}> (\"\", s, x)", {"s": numbers(3, 2), "x": numbers(3)}, opset=8)
+        run(
+            f'f, y = Scan <num_scan_inputs = 1, {BODY}> ("", s, x)',
+            {"s": numbers(3, 2), "x": numbers(3)},
+            opset=8,
+        )

@@ -40,7 +40,9 @@ def position(value: int) -> Array:
 
 
 def test_sequences_in_and_out() -> None:
-    model = compiled("(seq(float[N]) s) => (seq(float[N]) t, int64 n)", "t = Identity (s) n = SequenceLength (s)")
+    model = compiled(
+        "(seq(float[N]) s) => (seq(float[N]) t, int64 n)", "t = Identity (s) n = SequenceLength (s)"
+    )
     for sequence in ([A, B, C], [C], [], [B, B]):
         t, n = model.run([sequence])
         same(t, sequence)
@@ -57,7 +59,9 @@ def test_construct() -> None:
 @pytest.mark.parametrize("place", [None, 0, 1, 3, -1, -3])
 def test_insert(place: int | None) -> None:
     signature, last = "(seq(float[N]) s, float[M] x", "" if place is None else ", p"
-    model = compiled(f"{signature}{', int64 p' if last else ''}) => (seq(float[K]) t)", f"t = SequenceInsert (s, x{last})")
+    model = compiled(
+        f"{signature}{', int64 p' if last else ''}) => (seq(float[K]) t)", f"t = SequenceInsert (s, x{last})"
+    )
     feeds = [[A, B, C], B * 10] + ([] if place is None else [position(place)])
     want = [A, B, C]
     want.insert(3 if place is None else place, B * 10)
@@ -98,7 +102,9 @@ def test_a_position_that_is_fed_is_compiled_once_for_each_value() -> None:
 def test_what_does_not_fit_is_refused(node: str, words: str) -> None:
     constants = "four = Constant <value_int = 4> () i = Constant <value_ints = [1]> ()"
     with pytest.raises(CompileError, match=words):
-        model = compiled("(float[N] a) => (seq(float[K]) t)", f"s = SequenceConstruct (a, a) {constants} {node}")
+        model = compiled(
+            "(float[N] a) => (seq(float[K]) t)", f"s = SequenceConstruct (a, a) {constants} {node}"
+        )
         model.run([A])
 
 
@@ -147,7 +153,9 @@ def test_split_of_a_symbolic_axis_is_compiled_for_each_extent() -> None:
 @pytest.mark.parametrize("split", [[2, 2], [6, -1], 0, -2])
 def test_splits_that_do_not_fit(split: Any) -> None:
     kind = "int64" if isinstance(split, int) else "int64[2]"
-    model = compiled(f"(float[2, 5] x, {kind} k) => (seq(float[p, q]) s)", "[cut] s = SplitToSequence <axis = 1> (x, k)")
+    model = compiled(
+        f"(float[2, 5] x, {kind} k) => (seq(float[p, q]) s)", "[cut] s = SplitToSequence <axis = 1> (x, k)"
+    )
     with pytest.raises(CompileError, match="cut"):
         model.run([X, np.array(split)])
 
@@ -169,7 +177,9 @@ def test_concat(new: int, axis: int) -> None:
 
 
 def test_parts_that_do_not_go_together() -> None:
-    model = compiled("(seq(float[n, m]) s) => (float[p, q] y)", "[join] y = ConcatFromSequence <axis = 0> (s)")
+    model = compiled(
+        "(seq(float[n, m]) s) => (float[p, q] y)", "[join] y = ConcatFromSequence <axis = 0> (s)"
+    )
     with pytest.raises((CompileError, RuntimeFault), match="join"):
         model.run([[X, X[:, :2]]])
 
@@ -250,7 +260,7 @@ def test_a_condition_that_is_computed_cannot_decide_on_sequences() -> None:
     body = """z = Constant <value_float = 0.0> () m = ReduceMax <keepdims = 0> (x) c = Less (m, z)
         [pick] t = If (c) <then_branch = g1 () => (seq(float[k]) p) { p = SequenceInsert (s, x) },
         else_branch = g2 () => (seq(float[k]) q) { q = SequenceErase (s) }>"""
-    with pytest.raises(CompileError, match="pick.*the condition has to be known"):
+    with pytest.raises(CompileError, match=r"pick.*the condition has to be known"):
         compiled("(seq(float[k]) s, float[k] x) => (seq(float[k]) t)", body).run([[A], B])
 
 
@@ -284,7 +294,10 @@ def test_optionals_as_outputs() -> None:
     try:
         model = compiled(signature, body)
     except onnx.parser.ParseError:  # a type as an attribute
-        model = compiled(signature.replace(", optional(float[2]) none, bool has", ""), body[: body.index("none")] + "same = Identity (o)")
+        model = compiled(
+            signature.replace(", optional(float[2]) none, bool has", ""),
+            body[: body.index("none")] + "same = Identity (o)",
+        )
         same(model.run([B, None]), [B, None])
         return
     full, none, has, kept = model.run([B, None])
@@ -293,7 +306,10 @@ def test_optionals_as_outputs() -> None:
 
 
 def test_tensors_and_nothing_count_as_optionals_from_opset_18_on() -> None:
-    model = compiled("(float[n] x) => (bool y, bool z, float[n] w)", "y = OptionalHasElement (x) z = OptionalHasElement () w = OptionalGetElement (x)")
+    model = compiled(
+        "(float[n] x) => (bool y, bool z, float[n] w)",
+        "y = OptionalHasElement (x) z = OptionalHasElement () w = OptionalGetElement (x)",
+    )
     y, z, w = model.run([B])
     check(y, np.array(True))
     check(z, np.array(False))
@@ -313,7 +329,10 @@ def test_an_optional_decides_on_a_branch() -> None:
 
 
 def test_feeds_that_do_not_fit() -> None:
-    model = compiled("(seq(float[n]) s, optional(float[2]) o) => (seq(float[n]) t, bool y)", "t = Identity (s) y = OptionalHasElement (o)")
+    model = compiled(
+        "(seq(float[n]) s, optional(float[2]) o) => (seq(float[n]) t, bool y)",
+        "t = Identity (s) y = OptionalHasElement (o)",
+    )
     cases: list[tuple[Any, str]] = [
         ([[A.astype(np.float64)], None], "'s'"),
         ([[A, A[None]], None], "'s'"),
@@ -332,7 +351,9 @@ def test_feeds_that_do_not_fit() -> None:
 
 
 def test_outputs_by_name() -> None:
-    model = compiled("(seq(float[n]) s) => (seq(float[n]) t, int64 n)", "t = Identity (s) n = SequenceLength (s)")
+    model = compiled(
+        "(seq(float[n]) s) => (seq(float[n]) t, int64 n)", "t = Identity (s) n = SequenceLength (s)"
+    )
     check(model.run([[A, B]], ["n"])[0], position(2))
     with pytest.raises(RuntimeFault, match="no output 'x'"):
         model.run([[A]], ["x"])

@@ -35,7 +35,11 @@ def hardmax(x: Array, axis: int) -> Array:
     return hot
 
 
-FAMILY: dict[str, Callable[[Array, int], Array]] = {"Softmax": softmax, "LogSoftmax": log_softmax, "Hardmax": hardmax}
+FAMILY: dict[str, Callable[[Array, int], Array]] = {
+    "Softmax": softmax,
+    "LogSoftmax": log_softmax,
+    "Hardmax": hardmax,
+}
 
 
 @each_engine
@@ -115,7 +119,7 @@ def test_ties_and_nan_of_hardmax(engine: str) -> None:
 
 @pytest.mark.parametrize(("opset", "axis"), [(13, 3), (13, -4), (11, 4), (11, -4)])
 def test_axes_that_are_refused(opset: int, axis: int) -> None:
-    with pytest.raises(CompileError, match="soft.*not within"):
+    with pytest.raises(CompileError, match=r"soft.*not within"):
         prepare(make_model(f"[soft] y = Softmax <axis = {axis}> (x)", {"x": numbers(2, 3, 4)}, opset=opset))
 
 
@@ -171,7 +175,9 @@ def test_layer_normalization_of_symbolic_sizes_and_a_scale_that_broadcasts(engin
 def test_layer_normalization_far_from_zero(engine: str) -> None:
     """The variance comes from centred values."""
     x = np.array([[80000, 80001, 80002, 80003], [1234] * 4], F)
-    (y,) = prepare(make_model("y = LayerNormalization (x, scale)", {"x": x}, constants={"scale": np.ones(4, F)}), engine)([x])
+    (y,) = prepare(
+        make_model("y = LayerNormalization (x, scale)", {"x": x}, constants={"scale": np.ones(4, F)}), engine
+    )([x])
     check(y, np.array([[-1.3416355, -0.4472118, 0.4472118, 1.3416355], [0] * 4], F), rtol=1e-4)
 
 
@@ -194,5 +200,7 @@ def test_narrow_rms_normalization(engine: str, dtype: str) -> None:
     x, scale = numbers(3, 40, dtype=dtype), numbers(40, dtype=dtype, seed=1)
     wide = x.astype(np.float64)
     normal = (wide / np.sqrt((wide * wide).mean(-1, keepdims=True) + 1e-5)).astype(x.dtype)
-    (y,) = prepare(make_model("y = RMSNormalization (x, scale)", {"x": x, "scale": scale}, opset=23), engine)([x, scale])
+    (y,) = prepare(make_model("y = RMSNormalization (x, scale)", {"x": x, "scale": scale}, opset=23), engine)(
+        [x, scale]
+    )
     check(y, (normal.astype(np.float64) * scale.astype(np.float64)).astype(x.dtype), ulp=1.5, atol=1e-3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -364,3 +365,68 @@ def test_small_floats(kind: str, engine: str) -> None:
     x = np.array([0.5, -1.25, 3, 0], dtype)
     same(cast(x, 8, engine), texts(["0.5", "-1.25", "3.0", "0.0"]))
     check(cast(texts(["0.5", "-1.25", "3", "0"]), dtypes.by_numpy(dtype).onnx, engine), x)
+
+
+# -- regular expressions
+
+PATTERNS = [
+    "", "a", "abc", "a|b|", "(ab)*", "a+b?c*", "a{2}", "a{2,}", "a{0,3}b", "(a|bc){2,3}", "[abc]", "[^abc]", "[a-c0-9_-]+", "[]a]",
+    r"\d+\.\d*", r"\w+@\w+\.com", r"[\w.\-]{0,25}@(yahoo|gmail)\.com", ".*", ".", "^abc$", "(^a|b)c", "(a|^)b($|c)", "x*",
+    r"\s*\S+\s*", "[à-ÿ]+", "日.語?", r"[^\x00-\x7f]*", r"\x41\x{65e5}", "(?:ab|cd)+", "(?P<n>a)b", "a*?b", "a[[:digit:]]+[[:^alpha:]]", r"\[\]\(\)", r"\w+\b.*", r".*\Bb\B.*", r"\ba\b", r"(\ba\B|\B)*.", r"www\.\bcom\b",
+]  # fmt: skip
+SUBJECTS = [
+    "", "a", "b", "c", "ab", "abc", "abab", "aa", "aaa", "aaab", "bcbc", "abca", "abcbc", "-", "_9", "]", "1.", "12.34", ".5", "me@x.com",
+    "me.you@gmail.com", "@yahoo.com", "a\nb", "\n", " x ", "à", "ÿé", "日本語", "日本", "x日", "A日", "abcd", "cdab", "a1!", "a12 ", "[](){}", "xxx", "a b", "www.com", "bc", "b", "ac",
+]  # fmt: skip
+
+
+def python_pattern(pattern: str) -> str:
+    """The same in Python's syntax: ASCII classes, no POSIX ones."""
+    for name, chars in {"[[:digit:]]": "[0-9]", "[[:^alpha:]]": "[^A-Za-z]", r"\x{65e5}": "日"}.items():
+        pattern = pattern.replace(name, chars)
+    return pattern.replace(r"\s", r"[\t\n\f\r ]").replace(r"\S", r"[^\t\n\f\r ]")
+
+
+@each_engine
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_regular_expressions(pattern: str, engine: str) -> None:
+    node = helper.make_node("RegexFullMatch", ["x"], ["y"], pattern=pattern)
+    x = texts(SUBJECTS, (2, -1))
+    (y,) = run_model(make_model([node], {"x": x}), [x], engine)
+    compiled = re.compile(python_pattern(pattern), re.ASCII)
+    check(y, np.array([compiled.fullmatch(s) is not None for s in SUBJECTS]).reshape(2, -1))
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(a", "a)", "[a", "*a", r"\Qa", "(?=a)", "(?i)a", r"\1", "a{2,1}", r"\pL", "a**"]
+)
+def test_patterns_that_are_refused(pattern: str) -> None:
+    node = helper.make_node("RegexFullMatch", ["x"], ["y"], pattern=pattern)
+    with pytest.raises(sardonyx.CompileError, match="pattern"):
+        sardonyx.compile(make_model([node], {"x": texts(["a"])}))
+
+
+@each_engine
+@pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
+@pytest.mark.parametrize("lengths", [(1, 1), (2, 2), (1, 2)])
+@pytest.mark.parametrize("skips", [0, 1, 5])
+@pytest.mark.parametrize("of_text", [False, True])
+def test_tf_idf(mode: str, lengths: tuple[int, int], skips: int, of_text: bool, engine: str) -> None:
+    ort = pytest.importorskip("onnxruntime")
+    words = np.array(["a", "ä", "", "dd", "e"], object)
+    pool = np.array([2, 3, 4, 2, 3, 0, 1, 4, 4, 3, 2])  # three words, then four pairs
+    x = np.random.RandomState(0).randint(0, 6, (4, 12)) % 5
+    tokens = {"pool_strings": words[pool].tolist()} if of_text else {"pool_int64s": pool.tolist()}
+    node = helper.make_node(
+        "TfIdfVectorizer", ["x"], ["y"], mode=mode, min_gram_length=lengths[0], max_gram_length=lengths[1],
+        max_skip_count=skips, ngram_counts=[0, 3], ngram_indexes=[6, 0, 1, 2, 3, 5, 4],
+        weights=[0.5, 2, 1, 3, 0.25, 7, 1], **tokens,
+    )  # fmt: skip
+    feeds = words[x] if of_text else x
+    model = make_model([node], {"x": feeds}, dims={"x": ["n", "c"]})
+    model.graph.output[0].type.tensor_type.elem_type = 1
+    want = ort.InferenceSession(model.SerializeToString()).run(None, {"x": feeds})[0]
+    check(run_model(model, [feeds], engine)[0], want)
+    for width in (1, 0):  # too short for pairs
+        short = run_model(model, [feeds[:, :width]], engine)[0]
+        assert short.shape == want.shape and not short[:, [2, 3, 5, 4]].any()

@@ -126,14 +126,21 @@ class Trace:
         for number, one in enumerate(used):
             for other in used[number + 1 :]:
                 together = one.first <= other.last and other.first <= one.last
-                if together and one.chunk == other.chunk and one.start < other.stop and other.start < one.stop:
+                if (
+                    together
+                    and one.chunk == other.chunk
+                    and one.start < other.stop
+                    and other.start < one.stop
+                ):
                     yield f"{one} and {other}"
             for step, chunk in self.moves:
                 if chunk == one.chunk and one.first < step <= one.last:
                     yield f"{one} is moved at {step}"
 
 
-def step_through(program: Program, plan: MemoryPlan, *, size: int = 5, branch: int = 0, passes: int = 2) -> Trace:
+def step_through(
+    program: Program, plan: MemoryPlan, *, size: int = 5, branch: int = 0, passes: int = 2
+) -> Trace:
     symbols = {s: size for port in program.inputs for d in port.shape for s in symbols_of(d)}
     trace = Trace(plan, symbols, branch, passes)
     trace.block(program.main.body)
@@ -199,7 +206,9 @@ class Graphs:
         for which in ("then", "else"):
             inner, result = list(values), self.name()
             nodes = " ".join(self.nodes(inner, 3, depth - 1))
-            branches.append(f"{which}_branch = {which}{y} () => ({result}) {{ {nodes} {result} = Neg ({inner[-1]}) }}")
+            branches.append(
+                f"{which}_branch = {which}{y} () => ({result}) {{ {nodes} {result} = Neg ({inner[-1]}) }}"
+            )
         return f"{y} = If (flag) <{', '.join(branches)}>"
 
 
@@ -237,7 +246,13 @@ def test_the_check_finds_a_clash() -> None:
     assert list(step_through(program, plan).clashes())
 
 
-CHAIN = ["a = MatMul (x, w)", "b = MatMul (a, w)", "c = MatMul (b, w)", "d = MatMul (c, w)", "y = MatMul (d, w)"]
+CHAIN = [
+    "a = MatMul (x, w)",
+    "b = MatMul (a, w)",
+    "c = MatMul (b, w)",
+    "d = MatMul (c, w)",
+    "y = MatMul (d, w)",
+]
 
 
 @pytest.mark.parametrize("rows", [5, "n"])

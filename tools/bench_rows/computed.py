@@ -242,3 +242,21 @@ def stft(name: str, length: int, frame: int, step: int) -> None:
 stft("1 s, 400 by 160", 16000, 400, 160)
 stft("5 s, 512 by 128", 80000, 512, 128)
 stft("1 s, 256 by 64", 16000, 256, 64)
+
+ROWS.append(
+    Row(
+        "Col2Im 3x3 32ch 28x28",
+        ("y = Col2Im <pads = [1, 1, 1, 1]> (x, i, k)",),
+        {"x": floats(1, 288, 784)},
+        {"i": np.array([28, 28]), "k": np.array([3, 3])},
+    )
+)
+ROWS.append(
+    Row(
+        "DeformConv 3x3 32->32 28x28",
+        ("y = DeformConv <pads = [1, 1, 1, 1]> (x, w, o)",),
+        {"x": floats(1, 32, 28, 28), "o": floats(1, 18, 28, 28)},
+        {"w": floats(32, 32, 3, 3)},
+        opset=22,
+    )
+)

@@ -133,13 +133,13 @@ class Builder:
         return self.block.append(Op(name, operands, types, attributes, location=self.location))
 
     def _fold(self, decl: Any, operands: Sequence[Value], attributes: dict[str, Any], type_: TensorType) -> Value | None:
-        if not operands or not type_.is_static or decl.evaluate is None:
+        if not type_.is_static or decl.evaluate is None:
             return None
         arrays = [constant_of(o) for o in operands]
         if any(a is None for a in arrays) or _mentions_dims(attributes):
             return None
         size = int(np.prod(type_.shape, dtype=np.int64)) * type_.dtype.itemsize  # type: ignore[arg-type]
-        spread = decl.name == "core.broadcast"
+        spread = decl.name in ("core.broadcast", "core.iota")
         if not self._folds_all and size > (_SPREAD_BYTES if spread else max(_FOLD_BYTES, sum(a.nbytes for a in arrays if a is not None))):
             return None
         if decl.name in _DIVISIONS and type_.dtype.is_integer and (arrays[-1] == 0).any():  # type: ignore[union-attr]

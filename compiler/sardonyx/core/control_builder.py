@@ -145,7 +145,8 @@ def _finish(
     inner.emit("core.yield", [*head, *made.carried, *made.stacked], (), {})
     names = {old: symbol(new) for old, new in after.items()}
     carried_types = [
-        TensorType(a.type.dtype, tuple(names.get(plain_symbol(d), d) for d in a.type.shape)) for a in block.arguments
+        TensorType(a.type.dtype, tuple(names.get(plain_symbol(d), d) for d in a.type.shape))
+        for a in block.arguments
     ]
     first = b.constant(True, boolean) if conditional and condition is None else condition
     op = Op(
@@ -224,13 +225,17 @@ def _branches(
         local = _local_symbols(inner[1 - number].block)
         shapes = [tuple(0 if symbols_of(d) & local else d for d in v.type.shape) for v in other]
         yields[number] = [
-            one.broadcast_to(one.constant(0, v.type.dtype), shape) for v, shape in zip(other, shapes, strict=True)
+            one.broadcast_to(one.constant(0, v.type.dtype), shape)
+            for v, shape in zip(other, shapes, strict=True)
         ]
     return [y for y in yields if y is not None]
 
 
 def build_if(
-    b: Builder, condition: Value, then: Callable[[Builder], Sequence[Value]], otherwise: Callable[[Builder], Sequence[Value]]
+    b: Builder,
+    condition: Value,
+    then: Callable[[Builder], Sequence[Value]],
+    otherwise: Callable[[Builder], Sequence[Value]],
 ) -> list[Value]:
     """A choice; a known condition takes its branch at once."""
     known = constant_of(condition)
@@ -248,9 +253,7 @@ def build_if(
     types: list[TensorType] = []
     for left, right in zip(*yields, strict=True):
         if left.type.dtype is not right.type.dtype or left.type.rank != right.type.rank:
-            reason = (
-                f"the branches give {left.type.describe()} and {right.type.describe()}; element type and rank have to agree"
-            )
+            reason = f"the branches give {left.type.describe()} and {right.type.describe()}; element type and rank have to agree"
             deciding = _symbols_behind(condition)
             if deciding:
                 raise NeedsConstant(reason, condition.name, frozenset(deciding))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sardonyx.core.regex import Automaton
 from sardonyx.core.rules import one_dtype, one_shape, tensors
 from sardonyx.core.text_numbers import NUMBER, format_number, is_number, parse_float, parse_integer
 from sardonyx.ir.declare import Trait, TypeRuleError, declare
@@ -58,6 +59,14 @@ def _part(attributes: Mapping[str, Any], text: str, number: int) -> str:
     return parts[number] if 0 <= number < len(parts) else ""
 
 
+def _matches(attributes: Mapping[str, Any], *arrays: Array) -> Array:
+    table, classes, accepting = (attributes[k].array for k in ("table", "classes", "accepting"))
+    machine = Automaton(table, classes, accepting)
+    return _each(lambda _, text: machine.matches(text.encode("utf-8", "surrogateescape")), dtypes.boolean)(
+        {}, *arrays
+    )
+
+
 def _find(attributes: Mapping[str, Any], *arrays: Array) -> Array:
     keys = attributes["keys"].array.tolist()
     places = {key: i for i, key in enumerate(keys)}
@@ -71,6 +80,10 @@ _OPS: dict[str, tuple[tuple[DType, ...], DType, str, Callable[..., Array], str]]
     "string_equal": ((S, S), B, "", _each(lambda _, x, y: x == y, B), "whether two strings have the same bytes"),
     "string_concat": ((S, S), S, "", _each(lambda _, x, y: x + y, S), "y behind x"),
     "find_string": ((S,), I, "keys", _find, "the place of the last of the `keys` equal to x; their number if none is"),
+    "string_matches": (
+        (S,), B, "table classes accepting", _matches,
+        "whether an automaton accepts the bytes: the state `table[state, classes[byte]]` follows; 0 is the first",
+    ),
     "change_case": (
         (S,), S, "kind", _each(lambda a, x: change_case(x, a["kind"]), S),
         "`upper` or `lower` case by Unicode's table, each code point for itself",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
+from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Block, Function, Op, Value
 from sardonyx.ir.types import BufferType
 from sardonyx.kernels.evaluator import Evaluator
@@ -95,10 +98,30 @@ def _concat(t: TextBuilder, op: Op) -> Element:
     return make
 
 
+def _matches(t: TextBuilder, op: Op) -> Element:
+    b, kernel = t.b, t.kernel
+    table = op.attributes["table"].array
+    rows = kernel.constant(Dense((table * table.shape[1]).astype(np.int32).reshape(-1)), "table")
+    classes = kernel.constant(op.attributes["classes"], "classes")
+    accepting = kernel.constant(Dense(op.attributes["accepting"].array.repeat(table.shape[1])), "accepting")
+
+    def make(values: list[Value], index: Index) -> Value:
+        """States are the places of their rows."""
+        text = t.text(values[0])
+        with b.loop(0, text.length, 1, [t.number(0)]) as loop:
+            kind = b.load(classes, b.to_index(b.load(text.data, loop.index)))
+            place = t.op("add", loop.carried[0], b.convert(kind, dtypes.i64))
+            b.yield_(b.convert(b.load(rows, b.to_index(place)), dtypes.i64))
+        return b.load(accepting, b.to_index(loop.results[0]))
+
+    return make
+
+
 _ELEMENTS: dict[str, Callable[[TextBuilder, Op], Element]] = {
     "string_equal": _equal,
     "string_concat": _concat,
     "find_string": find_string,
+    "string_matches": _matches,
     "change_case": change_case,
     "count_parts": count_parts,
     "string_part": string_part,

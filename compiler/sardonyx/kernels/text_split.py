@@ -93,14 +93,22 @@ def _at_delimiter(t: TextBuilder, text: Text, delimiter: bytes, limit: int, want
 def _white(t: TextBuilder, text: Text, index: Index) -> Value:
     """The bytes of the white space at an index; 0 if there is none."""
     b = t.b
-    first, second, third = (t.byte(text.data, b.iadd(index, i), text.length) for i in range(3))
-    found = t.select(t.either(*(t.test("eq", first, c) for c in _ASCII)), 1, 0, dtypes.i64)
-    for lead, low, high in _WIDE:
-        last = (second, third)[len(lead) - 1]
-        tests = [t.test("eq", byte, value) for byte, value in zip((first, second), lead, strict=False)]
-        here = t.both(*tests, t.test("ge", last, low), t.test("le", last, high))
-        found = t.select(here, len(lead) + 1, found)
-    return found
+    first = t.byte(text.data, index, text.length)
+    bits = sum(1 << c for c in _ASCII)
+    small = t.both(t.test("ge", first, 0), t.test("le", first, 0x20))
+    found = t.op("and", t.op("shr", t.number(bits), t.select(small, first, 63)), 1)
+
+    def wide() -> list[Value]:
+        second, third = (t.byte(text.data, b.iadd(index, i), text.length) for i in (1, 2))
+        result = t.number(0)
+        for lead, low, high in _WIDE:
+            last = (second, third)[len(lead) - 1]
+            tests = [t.test("eq", byte, value) for byte, value in zip((first, second), lead, strict=False)]
+            here = t.both(*tests, t.test("ge", last, low), t.test("le", last, high))
+            result = t.select(here, len(lead) + 1, result)
+        return [result]
+
+    return b.if_(t.test("ge", first, 0xC2), wide, lambda: [found])[0]
 
 
 def _at_white(t: TextBuilder, text: Text, delimiter: bytes, limit: int, wanted: Value) -> _Split:

@@ -20,7 +20,7 @@ from sardonyx.ir.graph import Value
 from sardonyx.ir.types import Shape
 from sardonyx.ops.registry import onnx_op
 from sardonyx_runtime import dtypes
-from sardonyx_runtime.dims import DimLike, floordiv, modulo
+from sardonyx_runtime.dims import DimLike, broadcast_dim, floordiv, modulo
 from sardonyx_runtime.dtypes import DType
 
 __all__: list[str] = []
@@ -184,18 +184,37 @@ def _heads(b: Builder, x: Value, heads: int | None, what: str) -> Value:
     return b.transpose(split, (0, 2, 1, 3))
 
 
-def _mask(b: Builder, mask: Value, heads: DimLike, groups: DimLike, repeats: DimLike, length: DimLike) -> Value:
+def _fitted(b: Builder, mask: Value, want: Sequence[DimLike]) -> Value:
+    """The mask with these extents or 1; one that may turn out to be either is repeated, for the blocks take their
+    rows from it."""
+    have = mask.type.shape
+    unsure = [not isinstance(h, int) and h != w for h, w in zip(have, want, strict=True)]
+    if not any(unsure):
+        return mask
+    joint = tuple(broadcast_dim(h, w) if u else h for h, w, u in zip(have, want, unsure, strict=True))
+    fitted = tuple(w if u else h for h, w, u in zip(have, want, unsure, strict=True))
+    for one, other in zip(joint, fitted, strict=True):
+        if one != other:
+            b.require("equal", one, other, f"the mask {mask.type.describe()} does not fit the queries")
+    return b.assume_shape(b.broadcast_to(mask, joint), fitted)
+
+
+def _mask(b: Builder, mask: Value, query: Value, groups: DimLike, repeats: DimLike, length: DimLike) -> Value:
     """The mask with the axes (batch, key heads, repeats, rows, length); shorter ones allow no more keys."""
+    batch, heads, rows, _ = query.type.shape
     have = mask.type.shape[-1]
     if have != length:
         missing = length - have
         if isinstance(missing, int) and missing < 0:
             raise CompileError(f"the mask {mask.type.describe()} is longer than the {length} keys")
+        if not isinstance(missing, int):
+            b.require("at_least", length, have, "the mask is longer than the keys")
         fill = b.constant(False if mask.type.dtype is dtypes.boolean else float("-inf"), mask.type.dtype)
         zeros = (0,) * mask.type.rank
         mask = b.op("core.pad", mask, fill, low=zeros, high=(*zeros[1:], missing))
     shape = (*(1,) * (4 - mask.type.rank), *mask.type.shape)
-    flat = b.reshape(mask, shape)
+    flat = _fitted(b, b.reshape(mask, shape), (batch, shape[1], rows, shape[3]))
+    shape = flat.type.shape
     if shape[1] == 1:
         return b.reshape(flat, (shape[0], 1, 1, *shape[2:]))
     if shape[1] != heads:
@@ -254,7 +273,7 @@ def attention(
         b.reshape(scaled_q, (batch, groups, repeats, rows, size)),
         b.reshape(scaled_k, (batch, groups, 1, length, size)),
         b.reshape(v, (batch, groups, 1, length, v.type.shape[3])),
-        None if mask is None else _mask(b, mask, heads, groups, repeats, length),
+        None if mask is None else _mask(b, mask, q, groups, repeats, length),
         None if lengths is None else b.reshape(lengths, (batch, 1, 1, 1, 1)),
         0 if past_key is None else past_key.type.shape[2],
         bool(is_causal),

@@ -31,7 +31,11 @@ def if_(b: Builder, condition: Value, *, bodies: Sequence[Body]) -> tuple[Value,
 
 @onnx_op("Loop")
 def loop(
-    b: Builder, trip: Value | None = None, condition: Value | None = None, *initial: Value, bodies: Sequence[Body]
+    b: Builder,
+    trip: Value | None = None,
+    condition: Value | None = None,
+    *initial: Value,
+    bodies: Sequence[Body],
 ) -> tuple[Value, ...]:
     """Where only a trip count is given, the condition that the body yields is ignored, as the text says; where
     neither is, it ends the loop, which would not end otherwise."""
@@ -53,7 +57,9 @@ def loop(
     except NeedsConstant:
         if trip is None or constant_of(trip) is None:
             raise
-        return tuple(_unrolled(b, trip, condition, initial, subgraph))  # what was not known may be, pass by pass
+        return tuple(
+            _unrolled(b, trip, condition, initial, subgraph)
+        )  # what was not known may be, pass by pass
     return (*final, *stacked)
 
 
@@ -137,7 +143,10 @@ def scan(
 ) -> tuple[Value, ...]:
     (subgraph,) = bodies
     states, inputs = operands[: len(operands) - num_scan_inputs], operands[len(operands) - num_scan_inputs :]
-    axes = [normal_axis(a, x.type.rank) for a, x in zip(scan_input_axes or (0,) * len(inputs), inputs, strict=True)]
+    axes = [
+        normal_axis(a, x.type.rank)
+        for a, x in zip(scan_input_axes or (0,) * len(inputs), inputs, strict=True)
+    ]
     backward = scan_input_directions or (0,) * len(inputs)
     length = inputs[0].type.shape[axes[0]]
     for x, axis in zip(inputs, axes, strict=True):
@@ -201,7 +210,9 @@ def scan_8(
             results = subgraph(inner, [*carried, *elements])
             return LoopBody(None, results[: len(states)], results[len(states) :])
 
-        final, stacked = build_loop(outer, length, None, [slice_at(outer, s, 0, number) for s in states], body)
+        final, stacked = build_loop(
+            outer, length, None, [slice_at(outer, s, 0, number) for s in states], body
+        )
         return LoopBody(None, (), [*final, *(_padded(outer, y, most - length) for y in stacked)])
 
     return tuple(build_loop(b, batch, None, (), entry)[1])

@@ -88,8 +88,8 @@ def _bits(keys: Array) -> Array:
     """What is hashed of a key: its bits, those of 32-bit types without a sign, those of narrower ones with it."""
     clean = keys + keys.dtype.type(0)
     if keys.dtype.itemsize >= 4:
-        return clean.view(f"u{keys.dtype.itemsize}").astype(np.uint64)
-    return clean.astype(np.int64).view(np.uint64)
+        return np.asarray(clean.view(f"u{keys.dtype.itemsize}").astype(np.uint64))
+    return np.asarray(clean.astype(np.int64).view(np.uint64))
 
 
 def _hash_table(bits: Array) -> tuple[Array, int, int, int]:

@@ -68,13 +68,17 @@ def _activations(
     """Per direction the functions of its gates; alpha and beta are taken in order by those that use them."""
     chosen = list(names) if names else list(defaults) * directions
     if len(chosen) != len(defaults) * directions:
-        raise CompileError(f"{len(chosen)} activations; {len(defaults)} for each of {directions} directions are needed")
+        raise CompileError(
+            f"{len(chosen)} activations; {len(defaults)} for each of {directions} directions are needed"
+        )
     alpha, beta = iter(alphas or ()), iter(betas or ())
     made: list[Activation] = []
     for name in chosen:
         entry = _ACTIVATIONS.get(name.lower())
         if entry is None:
-            raise CompileError(f"there is no activation {name!r}; known are {', '.join(sorted(_ACTIVATIONS))}")
+            raise CompileError(
+                f"there is no activation {name!r}; known are {', '.join(sorted(_ACTIVATIONS))}"
+            )
         p, q, function = entry
         key = name.lower()
         if key in ("affine", "leakyrelu", "thresholdedrelu", "scaledtanh", "hardsigmoid", "elu"):
@@ -141,9 +145,19 @@ class _GruCell(_Cell):
                 inner = b.add(*b.broadcast(inner, self.reset_bias))
             candidate = self.activate(b, 1, b.add(self.gate(b, x, 2), b.mul(r, inner)))
         else:
-            two = b.op("core.slice", self.recurrent, starts=(0, 0), sizes=(self.hidden, 2 * self.hidden), steps=(1, 1))
+            two = b.op(
+                "core.slice",
+                self.recurrent,
+                starts=(0, 0),
+                sizes=(self.hidden, 2 * self.hidden),
+                steps=(1, 1),
+            )
             last = b.op(
-                "core.slice", self.recurrent, starts=(0, 2 * self.hidden), sizes=(self.hidden, self.hidden), steps=(1, 1)
+                "core.slice",
+                self.recurrent,
+                starts=(0, 2 * self.hidden),
+                sizes=(self.hidden, self.hidden),
+                steps=(1, 1),
             )
             product = b.op("core.contract", h, two)
             z = self.activate(b, 0, b.add(self.gate(b, x, 0), self.gate(b, product, 0)))
@@ -212,7 +226,9 @@ class _Network:
         if not isinstance(hidden, int) and self.hidden_size is not None:
             hidden = self.hidden_size
         if not isinstance(hidden, int) or self.hidden_size not in (None, hidden):
-            raise CompileError(f"hidden_size {self.hidden_size} and the weights R {self.recurrence.type.describe()} differ")
+            raise CompileError(
+                f"hidden_size {self.hidden_size} and the weights R {self.recurrence.type.describe()} differ"
+            )
         self.hidden = hidden
         wide = dtypes.f32 if self.dtype.bits == 16 else self.dtype
         count, rows = len(self.backward), self.gates * hidden
@@ -223,7 +239,9 @@ class _Network:
         self.recurrence = self.fitted("R", self.recurrence, (count, rows, hidden))
         if self.bias is not None:
             self.bias = self.fitted("B", self.bias, (count, 2 * rows))
-        self.x, self.weights, self.recurrence = (b.convert(v, wide) for v in (self.x, self.weights, self.recurrence))
+        self.x, self.weights, self.recurrence = (
+            b.convert(v, wide) for v in (self.x, self.weights, self.recurrence)
+        )
         self.bias = None if self.bias is None else b.convert(self.bias, wide)
         if self.layout:
             self.x = b.transpose(self.x, (1, 0, 2))
@@ -313,7 +331,9 @@ class _Network:
                 place_value = inner.dims([place], scalar=True)
                 valid = inner.lt(*inner.broadcast(place_value, self.lengths))
                 valid = inner.broadcast_to(inner.reshape(valid, (self.batch, 1)), y.type.shape)
-                following = [inner.select(valid, new, old) for new, old in zip(following, carried, strict=True)]
+                following = [
+                    inner.select(valid, new, old) for new, old in zip(following, carried, strict=True)
+                ]
                 y = inner.select(valid, y, inner.full(0, y))
             return LoopBody(None, following, [y])
 
@@ -352,7 +372,9 @@ def rnn(
 
 
 @onnx_op("RNN", until=6)
-def rnn_1(b: Builder, *operands: Value | None, output_sequence: int = 0, **attributes: Any) -> tuple[Value, ...]:
+def rnn_1(
+    b: Builder, *operands: Value | None, output_sequence: int = 0, **attributes: Any
+) -> tuple[Value, ...]:
     return rnn(b, *operands, **attributes)  # type: ignore[arg-type]
 
 
@@ -376,7 +398,9 @@ def gru(
     linear_before_reset: int = 0,
 ) -> tuple[Value, ...]:
     net = _Network(b, 3, x, w, r, bias, sequence_lens, [initial_h], direction, hidden_size, layout)
-    functions = _activations(activations, activation_alpha, activation_beta, ("Sigmoid", "Tanh"), len(net.backward))
+    functions = _activations(
+        activations, activation_alpha, activation_beta, ("Sigmoid", "Tanh"), len(net.backward)
+    )
     cells, inputs = [], []
     for n in range(len(net.backward)):
         reset_bias = None
@@ -385,7 +409,12 @@ def gru(
             reset_bias = b.op("core.slice", both, starts=(5 * net.hidden,), sizes=(net.hidden,), steps=(1,))
         cells.append(
             _GruCell(
-                net.hidden, functions[n], clip, _transposed_recurrence(net, n), reset_bias, bool(linear_before_reset)
+                net.hidden,
+                functions[n],
+                clip,
+                _transposed_recurrence(net, n),
+                reset_bias,
+                bool(linear_before_reset),
             )
         )
         inputs.append(net.inputs(n, 2 if linear_before_reset else 3))
@@ -393,7 +422,9 @@ def gru(
 
 
 @onnx_op("GRU", until=6)
-def gru_1(b: Builder, *operands: Value | None, output_sequence: int = 0, **attributes: Any) -> tuple[Value, ...]:
+def gru_1(
+    b: Builder, *operands: Value | None, output_sequence: int = 0, **attributes: Any
+) -> tuple[Value, ...]:
     return gru(b, *operands, **attributes)  # type: ignore[arg-type]
 
 
@@ -429,15 +460,20 @@ def lstm(
         if peepholes is not None:
             row = b.convert(net.part(peepholes, n), net.x.type.dtype)
             looks = [
-                b.op("core.slice", row, starts=(i * net.hidden,), sizes=(net.hidden,), steps=(1,)) for i in range(3)
+                b.op("core.slice", row, starts=(i * net.hidden,), sizes=(net.hidden,), steps=(1,))
+                for i in range(3)
             ]
         cells.append(
-            _LstmCell(net.hidden, functions[n], clip, _transposed_recurrence(net, n), looks, bool(input_forget))
+            _LstmCell(
+                net.hidden, functions[n], clip, _transposed_recurrence(net, n), looks, bool(input_forget)
+            )
         )
         inputs.append(net.inputs(n, 4))
     return tuple(net.run(cells, inputs))
 
 
 @onnx_op("LSTM", until=6)
-def lstm_1(b: Builder, *operands: Value | None, output_sequence: int = 0, **attributes: Any) -> tuple[Value, ...]:
+def lstm_1(
+    b: Builder, *operands: Value | None, output_sequence: int = 0, **attributes: Any
+) -> tuple[Value, ...]:
     return lstm(b, *operands, **attributes)  # type: ignore[arg-type]

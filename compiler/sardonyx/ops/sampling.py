@@ -20,7 +20,7 @@ from sardonyx.ops.registry import onnx_op
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import Dim, DimLike, product
 
-__all__ = ["Tap", "component", "has_elements", "number_like", "sum_of_taps"]
+__all__ = ["Neighbour", "Tap", "component", "has_elements", "joint", "number_like", "sum_of_taps"]
 
 _MANY_CHANNELS = 8
 _CUBIC = -0.75
@@ -36,7 +36,7 @@ class Tap:
 
 
 @dataclass(frozen=True)
-class _Neighbour:
+class Neighbour:
     """The same along one axis."""
 
     index: Value
@@ -89,7 +89,7 @@ def grid_sample(
         axes.append(
             _neighbours(b, coordinate, size, mode, padding_mode, bool(align_corners), compute_type(dtype))
         )
-    taps = [_joint(b, choice, x.type.shape[2:]) for choice in itertools.product(*axes)]
+    taps = [joint(b, choice, x.type.shape[2:]) for choice in itertools.product(*axes)]
     return (
         rounded(b, sum_of_taps(b, x, taps, compute_type(dtype)), dtype)
         if mode != "nearest"
@@ -133,7 +133,7 @@ def component(b: Builder, x: Value, index: int) -> Value:
 
 def _neighbours(
     b: Builder, n: Value, size: DimLike, mode: str, padding: str, align: bool, weights: dtypes.DType
-) -> list[_Neighbour]:
+) -> list[Neighbour]:
     """What goes into each result along one axis, for coordinates from -1 to 1."""
     dtype = n.type.dtype
 
@@ -157,13 +157,13 @@ def _neighbours(
     elif padding == "reflection":
         at = _reflected(b, at, low, high, span)
 
-    def neighbour(place: Value, weight: Value | None) -> _Neighbour:
+    def neighbour(place: Value, weight: Value | None) -> Neighbour:
         inside = None
         if padding == "zeros":
             inside = b.and_(b.ge(place, b.full(0.0, n)), b.lt(place, length))
         elif padding == "reflection":
             place = b.trunc(_reflected(b, place, low, high, span))
-        return _Neighbour(
+        return Neighbour(
             clamped(b, place, size), None if weight is None else b.convert(weight, weights), inside
         )
 
@@ -195,7 +195,7 @@ def _reflected(b: Builder, at: Value, low: Value, high: Value, span: Value) -> V
     return b.select(within, at, b.select(flat, low, mirrored))
 
 
-def _joint(b: Builder, choice: Sequence[_Neighbour], sizes: Shape) -> Tap:
+def joint(b: Builder, choice: Sequence[Neighbour], sizes: Shape) -> Tap:
     """One neighbour along each axis: a place, the product of the weights, inside all axes."""
     kind = index_type(product(sizes))
     place, weight, inside = b.convert(choice[0].index, kind), choice[0].weight, choice[0].inside

@@ -77,7 +77,9 @@ def split_to_sequence(
     extent = x.type.shape[place]
     if not isinstance(extent, int):
         raise NeedsConstant(
-            f"axis {axis} of {x.type.describe()} decides the length of the sequence", x.name, frozenset(symbols_of(extent))
+            f"axis {axis} of {x.type.describe()} decides the length of the sequence",
+            x.name,
+            frozenset(symbols_of(extent)),
         )
     if split is None:
         sizes = [1] * extent
@@ -116,7 +118,9 @@ def concat_from_sequence(b: Builder, sequence: SequenceValue, *, axis: int, new_
 
 
 @onnx_op("SequenceMap")
-def sequence_map(b: Builder, first: SequenceValue, *others: Any, bodies: Sequence[Body]) -> tuple[SequenceValue, ...]:
+def sequence_map(
+    b: Builder, first: SequenceValue, *others: Any, bodies: Sequence[Body]
+) -> tuple[SequenceValue, ...]:
     (body,) = bodies
     results: list[list[Any]] = []
     for index in range(len(first.elements)):
@@ -124,7 +128,9 @@ def sequence_map(b: Builder, first: SequenceValue, *others: Any, bodies: Sequenc
         for other in others:
             if isinstance(other, SequenceValue):
                 if len(other.elements) != len(first.elements):
-                    raise CompileError(f"sequences of {len(first.elements)} and {len(other.elements)} elements are mapped")
+                    raise CompileError(
+                        f"sequences of {len(first.elements)} and {len(other.elements)} elements are mapped"
+                    )
                 arguments.append(other.elements[index])
             else:
                 arguments.append(other)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sardonyx.core.builder import Builder
+from sardonyx.core.regex import RegexError, automaton
 from sardonyx.core.text import change_case
 from sardonyx.errors import CompileError
 from sardonyx.ir.attributes import Dense
@@ -42,6 +43,19 @@ def string_split(
     number = b.op("core.iota", shape=shape, axis=len(shape) - 1, dtype=dtypes.i64)
     spread = b.broadcast_to(b.reshape(x, (*x.type.shape, 1)), shape)
     return b.string_part(spread, number, **attributes), counts
+
+
+@onnx_op("RegexFullMatch", since=20)
+def regex_full_match(b: Builder, x: Value, *, pattern: str | bytes) -> Value:
+    """RE2's syntax; the pattern becomes an automaton at compile time."""
+    try:
+        found = automaton(as_text(pattern))
+    except RegexError as error:
+        raise CompileError(str(error)) from error
+    tables = (found.table, found.classes, found.accepting)
+    return b.string_matches(
+        x, **dict(zip(("table", "classes", "accepting"), map(Dense, tables), strict=True))
+    )
 
 
 @onnx_op("StringNormalizer", since=10)

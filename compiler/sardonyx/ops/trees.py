@@ -99,7 +99,7 @@ def _tracks(given: Sequence[int] | None, count: int) -> Array:
     if given is None or len(given) == 0:
         return np.zeros(count, bool)
     _same_length(given, what="nodes", length=count)
-    return np.asarray(given) != 0
+    return np.asarray(np.asarray(given) != 0)
 
 
 def _members(values: Dense | None, wanted: int, kind: DType) -> list[Array]:

@@ -184,7 +184,7 @@ _KINDS = {
     "core.mersenne_twister": "mersenne_twister",
     **{
         f"core.{k}": "text"
-        for k in "string_equal string_concat find_string change_case count_parts string_part format parse".split()
+        for k in "string_equal string_concat string_matches find_string change_case count_parts string_part format parse".split()
     },
 }
 
