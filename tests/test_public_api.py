@@ -11,7 +11,15 @@ import pytest
 import sardonyx
 import sardonyx_runtime
 
-NAMES = ["CompileError", "CompiledModel", "RuntimeFault", "__version__", "compile", "register_operator", "stage_text"]
+NAMES = [
+    "CompileError",
+    "CompiledModel",
+    "RuntimeFault",
+    "__version__",
+    "compile",
+    "register_operator",
+    "stage_text",
+]
 
 
 def test_names_of_the_compiler() -> None:

@@ -27,7 +27,14 @@ from sardonyx_runtime import dtypes
 
 Shape = tuple[int, ...]
 
-TYPES = {"f32": dtypes.f32, "f64": dtypes.f64, "f16": dtypes.f16, "bf16": dtypes.bf16, "i8": dtypes.i8, "i64": dtypes.i64}
+TYPES = {
+    "f32": dtypes.f32,
+    "f64": dtypes.f64,
+    "f16": dtypes.f16,
+    "bf16": dtypes.bf16,
+    "i8": dtypes.i8,
+    "i64": dtypes.i64,
+}
 
 
 def families(size: int) -> dict[str, tuple[Shape, Shape]]:
@@ -47,11 +54,19 @@ def families(size: int) -> dict[str, tuple[Shape, Shape]]:
 
 def model(op: str, dtype: dtypes.DType, shapes: list[Shape]) -> bytes:
     names = "xy"[: len(shapes)]
-    inputs = [helper.make_tensor_value_info(n, dtype.onnx, [f"{n}{i}" if d > 1 else d for i, d in enumerate(s)]) for n, s in zip(names, shapes, strict=True)]
+    inputs = [
+        helper.make_tensor_value_info(n, dtype.onnx, [f"{n}{i}" if d > 1 else d for i, d in enumerate(s)])
+        for n, s in zip(names, shapes, strict=True)
+    ]
     if len(shapes) == 2 and shapes[0] == shapes[1]:
-        inputs = [helper.make_tensor_value_info(n, dtype.onnx, [f"d{i}" for i in range(len(shapes[0]))]) for n in names]
+        inputs = [
+            helper.make_tensor_value_info(n, dtype.onnx, [f"d{i}" for i in range(len(shapes[0]))])
+            for n in names
+        ]
     elif len(shapes) == 2:
-        inputs = [helper.make_tensor_value_info(n, dtype.onnx, list(s)) for n, s in zip(names, shapes, strict=True)]
+        inputs = [
+            helper.make_tensor_value_info(n, dtype.onnx, list(s)) for n, s in zip(names, shapes, strict=True)
+        ]
     to = dtype.onnx if op == "Floor" else TensorProto.BOOL
     output = helper.make_tensor_value_info("z", to, None)
     graph = helper.make_graph([helper.make_node(op, list(names), ["z"])], op, inputs, [output])
@@ -79,7 +94,9 @@ def peer(data: bytes, feeds: dict[str, Any], op: str) -> tuple[Callable[[], Any]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--types", default=",".join(TYPES))
     parser.add_argument("--sizes", default="1,64,1000,65536,1048576,4194304")
     parser.add_argument("--families", default="", help="comma-separated names; default all")
@@ -110,22 +127,34 @@ def main() -> None:
                     a, b = medians(lambda run=ours.run, f=feeds: run(f), other, options.budget)
                     ratios[name].append(b / a)
                     if options.rows or b / a < 1:
-                        print(f"{op:15} {type_name:5} {family:13} N={size:<8} {a * 1e6:10.2f} us  {name} {b * 1e6:10.2f} us  ratio {b / a:.2f}", flush=True)
+                        print(
+                            f"{op:15} {type_name:5} {family:13} N={size:<8} {a * 1e6:10.2f} us  {name} {b * 1e6:10.2f} us  ratio {b / a:.2f}",
+                            flush=True,
+                        )
     for name, found in ratios.items():
         if found:
             mean = math.exp(sum(map(math.log, found)) / len(found))
             below = sum(r < 1 for r in found)
-            print(f"against {name}: {len(found)} rows, geometric mean {mean:.2f}, least {min(found):.2f}, {below} below 1")
+            print(
+                f"against {name}: {len(found)} rows, geometric mean {mean:.2f}, least {min(found):.2f}, {below} below 1"
+            )
 
 
 def copy(ours: Any, feeds: dict[str, Any], arrays: list[Any], op: str, type_name: str) -> None:
     """Bytes per second of a run into a given array, against numpy's copy of one operand."""
-    out = [np.empty(a.shape, a.dtype.numpy) for a in ours.outputs] if all(isinstance(d, int) for a in ours.outputs for d in a.shape) else [ours.run(feeds)[0]]
+    out = (
+        [np.empty(a.shape, a.dtype.numpy) for a in ours.outputs]
+        if all(isinstance(d, int) for a in ours.outputs for d in a.shape)
+        else [ours.run(feeds)[0]]
+    )
     target = np.empty_like(arrays[0])
     a, b = medians(lambda: ours.run(feeds, out=out), lambda: np.copyto(target, arrays[0]), 1.0)
     moved = sum(x.nbytes for x in arrays) + out[0].nbytes
     rate, copy_rate = moved / a, 2 * arrays[0].nbytes / b
-    print(f"{op:15} {type_name:5} {rate / 1e9:7.1f} GB/s  copy {copy_rate / 1e9:7.1f} GB/s  ratio {rate / copy_rate:.2f}", flush=True)
+    print(
+        f"{op:15} {type_name:5} {rate / 1e9:7.1f} GB/s  copy {copy_rate / 1e9:7.1f} GB/s  ratio {rate / copy_rate:.2f}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

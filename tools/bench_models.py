@@ -56,7 +56,11 @@ FEEDS: dict[str, Sequence[Callable[[], Feeds]]] = {
     "minilm-int8": [lambda: {**_text(1, 64), "token_type_ids": np.zeros((1, 64), np.int64)}],
     "smart-turn": [lambda: {"input_features": _floats(1, 80, 800)}],
     "silero-vad": [
-        lambda: {"input": _floats(1, 576) * 0.1, "state": np.zeros((2, 1, 128), np.float32), "sr": np.array(16000)}
+        lambda: {
+            "input": _floats(1, 576) * 0.1,
+            "state": np.zeros((2, 1, 128), np.float32),
+            "sr": np.array(16000),
+        }
     ],
     "title-encoder": [lambda: _text(1, 64)],
     "title-decoder": [
@@ -167,7 +171,9 @@ def _row(name: str, threads: Sequence[int], rounds: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", help="default: every model that is fetched")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=15)

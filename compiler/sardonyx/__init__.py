@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from sardonyx.model import CompiledModel, compile
     from sardonyx.stages import stage_text
 
-__all__ = ["CompileError", "CompiledModel", "RuntimeFault", "__version__", "compile", "register_operator", "stage_text"]
+__all__ = [
+    "CompileError",
+    "CompiledModel",
+    "RuntimeFault",
+    "__version__",
+    "compile",
+    "register_operator",
+    "stage_text",
+]
 
 _HOME = {
     "CompileError": "sardonyx.errors",

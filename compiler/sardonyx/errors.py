@@ -49,7 +49,9 @@ class CompileError(Exception):
 class NeedsConstant(CompileError):
     """What is fed decides the form of the code: the value of ``tensor`` (its name), or of dims (``symbols``)."""
 
-    def __init__(self, reason: str, tensor: str, symbols: frozenset[str] = frozenset(), **details: Any) -> None:
+    def __init__(
+        self, reason: str, tensor: str, symbols: frozenset[str] = frozenset(), **details: Any
+    ) -> None:
         self.tensor = tensor
         self.symbols = symbols
         super().__init__(reason, **details)
@@ -60,7 +62,9 @@ def _node_text(origin: Any) -> str:
     return f"node {origin.name!r} ({origin.op_type}){place}"
 
 
-def at_node(error: CompileError, location: Location, operands: Iterable[tuple[str, Any]] = ()) -> CompileError:
+def at_node(
+    error: CompileError, location: Location, operands: Iterable[tuple[str, Any]] = ()
+) -> CompileError:
     """The error with the node added, where it has none yet."""
     extra = {"tensor": error.tensor, "symbols": error.symbols} if isinstance(error, NeedsConstant) else {}
     return type(error)(

@@ -83,5 +83,3 @@ def to_program(
     """Schedule a fused module and place its memory; ``on_kernel`` is told of each kernel as it is made."""
     program = schedule(module.main, target, name, on_kernel)
     return program, plan_memory(program)
-
-

@@ -87,7 +87,9 @@ def _texts(value: Any, argument: Argument) -> Array:
     except (ValueError, TypeError) as error:
         raise RuntimeFault(f"the input {argument.name!r} is no array: {error}") from error
     if array.dtype.kind not in "OUST" and array.size:
-        raise RuntimeFault(f"the input {argument.name!r} is {_kind(value)}, but the model takes {argument.describe()}")
+        raise RuntimeFault(
+            f"the input {argument.name!r} is {_kind(value)}, but the model takes {argument.describe()}"
+        )
     return np.require(array.astype(object), requirements=["C"])
 
 

@@ -11,7 +11,9 @@ __all__ = ["reshape_target", "slice_span"]
 Fail = Callable[[V, V], None]  # condition, value to show
 
 
-def reshape_target(e: Emitter, target: Sequence[V], source: Sequence[V], *, allowzero: bool, fail: Fail) -> list[V]:
+def reshape_target(
+    e: Emitter, target: Sequence[V], source: Sequence[V], *, allowzero: bool, fail: Fail
+) -> list[V]:
     """The dims of a Reshape; ``fail`` ends the run where there are none."""
     zero, one, minus = e.const(I64, 0), e.const(I64, 1), e.const(I64, -1)
     wanted: list[V] = []

@@ -121,7 +121,9 @@ class _Program:
         self.bind_inputs()
         self.reserve_slots()
         self.reserve_tables()
-        most = max((len(op.operands) for op in walk(self.program.main) if op.name == "loop.launch"), default=0)
+        most = max(
+            (len(op.operands) for op in walk(self.program.main) if op.name == "loop.launch"), default=0
+        )
         self.arguments = e.result(PTR, f"alloca [{most + 1} x i64], align 64")
         self.ops(self.program.main.body)
 
@@ -335,8 +337,18 @@ class _Program:
         return binding.reshape_target(self.e, target, source, allowzero=op.attributes["allowzero"], fail=fail)
 
     def slice_rule(self, op: Op) -> list[V]:
-        spans = zip(self.elements(op, 0), self.elements(op, 1), op.attributes["dims"], op.attributes["steps"], strict=True)
-        return [v for start, end, dim, step in spans for v in binding.slice_span(self.e, start, end, self.dim(dim), step)]
+        spans = zip(
+            self.elements(op, 0),
+            self.elements(op, 1),
+            op.attributes["dims"],
+            op.attributes["steps"],
+            strict=True,
+        )
+        return [
+            v
+            for start, end, dim, step in spans
+            for v in binding.slice_span(self.e, start, end, self.dim(dim), step)
+        ]
 
     def require(self, op: Op) -> None:
         e = self.e
@@ -399,7 +411,9 @@ class _Program:
         e = self.e
         target, source, size = (self.values[o] for o in op.operands)
         e.module.declare("llvm.memcpy.p0.p0.i64", "void", "ptr, ptr, i64, i1")
-        e.raw(f"  call void @llvm.memcpy.p0.p0.i64(ptr {target.ref}, ptr {source.ref}, i64 {size.ref}, i1 false)")
+        e.raw(
+            f"  call void @llvm.memcpy.p0.p0.i64(ptr {target.ref}, ptr {source.ref}, i64 {size.ref}, i1 false)"
+        )
 
     def launch(self, op: Op) -> None:
         e, kernel = self.e, op.attributes["kernel"]

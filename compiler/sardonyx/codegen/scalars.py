@@ -28,7 +28,9 @@ def llvm_type(dtype: DType, lanes: int = 1) -> LType:
     return ltype("i", max(8, dtype.bits), lanes)
 
 
-def _by_kind(floating: Callable[..., V], signed: Callable[..., V], unsigned: Callable[..., V] | None = None) -> Emit:
+def _by_kind(
+    floating: Callable[..., V], signed: Callable[..., V], unsigned: Callable[..., V] | None = None
+) -> Emit:
     def emit(e: Emitter, dtype: DType, xs: list[V]) -> V:
         if dtype.kind == "float":
             return floating(e, *xs)
@@ -131,7 +133,9 @@ def _power_integer(signed: bool) -> Callable[..., V]:
         minus_one = e.const(x.type, -1)
         odd = e.icmp("ne", e.and_(y, one), zero)
         of_minus_one = e.select(odd, minus_one, one)
-        inverse = e.select(e.icmp("eq", x, one), one, e.select(e.icmp("eq", x, minus_one), of_minus_one, zero))
+        inverse = e.select(
+            e.icmp("eq", x, one), one, e.select(e.icmp("eq", x, minus_one), of_minus_one, zero)
+        )
         return e.select(e.icmp("slt", y, zero), inverse, result)
 
     return emit
@@ -204,4 +208,3 @@ SCALARS: Mapping[str, Emit] = {
     **{kind: _compare(kind) for kind in _PREDICATES},
     **{kind: _plain(MATH[kind]) for kind in MATH if kind != "pow"},
 }
-

@@ -29,9 +29,27 @@ from sardonyx.codegen.gate import gate_text
 from sardonyx.codegen.pool import pool_text
 from sardonyx.codegen.strings import strings_text
 
-__all__ = ["CHUNKS", "ENTROPY", "EXPORTS", "STATUS", "STRINGS", "THREADS", "WEIGHTS", "context_words", "support_text"]
+__all__ = [
+    "CHUNKS",
+    "ENTROPY",
+    "EXPORTS",
+    "STATUS",
+    "STRINGS",
+    "THREADS",
+    "WEIGHTS",
+    "context_words",
+    "support_text",
+]
 
-EXPORTS = ("sdx_reserve", "sdx_grow", "sdx_allocate", "sdx_launch", "sdx_gate", "sdx_new_string", "sdx_forget_strings")  # what the other modules use
+EXPORTS = (
+    "sdx_reserve",
+    "sdx_grow",
+    "sdx_allocate",
+    "sdx_launch",
+    "sdx_gate",
+    "sdx_new_string",
+    "sdx_forget_strings",
+)  # what the other modules use
 
 WEIGHTS, THREADS, STATUS, ENTROPY, STRINGS, CHUNKS = 0, 1, 2, 8, 9, 16
 

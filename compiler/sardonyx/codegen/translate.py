@@ -196,7 +196,9 @@ class _Translator:
             self.e.masked_store(stored, address, self.get(op.operands[3]), align=1)
         elif op.attributes.get("streaming"):
             size = stored.type.width * stored.type.bits // 8
-            self.e.raw(f"  store {stored.type.text} {stored.ref}, ptr {address.ref}, align {size}, !nontemporal !1")
+            self.e.raw(
+                f"  store {stored.type.text} {stored.ref}, ptr {address.ref}, align {size}, !nontemporal !1"
+            )
         else:
             self.e.store(stored, address, align=_alignment(stored.type))
 
@@ -336,7 +338,9 @@ class _Translator:
         back = e.block
         e.cond_br(again, head, after)
         for i, (phi, first, later) in enumerate(zip(phis, initial, carried, strict=True)):
-            e.lines[place + i] = f"  {phi.ref} = phi {phi.type.text} [ {first.ref}, %{before} ], [ {later.ref}, %{back} ]"
+            e.lines[place + i] = (
+                f"  {phi.ref} = phi {phi.type.text} [ {first.ref}, %{before} ], [ {later.ref}, %{back} ]"
+            )
         e.label(after)
         self.values.update(zip(op.results, carried, strict=True))
 
@@ -441,5 +445,3 @@ def _task(function: Function, symbol: str, attributes: str) -> str:
         f"define void @{symbol}.task(ptr %args, i64 %begin, i64 %end) {attributes} {{\n{body}\n"
         f"  tail call void @{symbol}({', '.join(passed)})\n  ret void\n}}\n"
     )
-
-

@@ -18,4 +18,17 @@ from sardonyx.core import (
     trees,
 )
 
-__all__ = ["contraction", "control", "elementwise", "external", "indexing", "movement", "order", "program", "randomness", "reduction", "text", "trees"]
+__all__ = [
+    "contraction",
+    "control",
+    "elementwise",
+    "external",
+    "indexing",
+    "movement",
+    "order",
+    "program",
+    "randomness",
+    "reduction",
+    "text",
+    "trees",
+]

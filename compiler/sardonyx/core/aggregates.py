@@ -17,7 +17,16 @@ from typing import Any
 from sardonyx.ir.graph import Value
 from sardonyx.ir.types import OptionalType, SequenceType, Type, UnrankedType
 
-__all__ = ["Aggregate", "OptionalValue", "SequenceValue", "assemble", "flatten", "is_plain", "rebuild", "structure_of"]
+__all__ = [
+    "Aggregate",
+    "OptionalValue",
+    "SequenceValue",
+    "assemble",
+    "flatten",
+    "is_plain",
+    "rebuild",
+    "structure_of",
+]
 
 _ANYTHING = UnrankedType(None)
 

@@ -59,7 +59,9 @@ class Builder:
         self.block = block
         self.opset = opset
         self.location = location
-        self.outputs = 1  # the outputs of the node at hand that are wanted: one more than the last one's number
+        self.outputs = (
+            1  # the outputs of the node at hand that are wanted: one more than the last one's number
+        )
         self._fresh = itertools.count(1)
         self._bound: dict[tuple[Value, int], tuple[DimLike, ...]] = {}
         self._constants: dict[tuple[str, str], Value] = {}
@@ -104,9 +106,15 @@ class Builder:
         assert isinstance(type_, TensorType)
         if name in _UNCHANGED and operands[0].type == type_:
             return operands[0]
-        if decl.symbolic is not None and (shaped := self._symbolic(decl, operands, attributes, type_)) is not None:
+        if (
+            decl.symbolic is not None
+            and (shaped := self._symbolic(decl, operands, attributes, type_)) is not None
+        ):
             return shaped
-        if Trait.EXACT in decl.traits and (folded := self._fold(decl, operands, attributes, type_)) is not None:
+        if (
+            Trait.EXACT in decl.traits
+            and (folded := self._fold(decl, operands, attributes, type_)) is not None
+        ):
             return folded
         return self.emit(name, operands, [type_], attributes).result
 
@@ -128,11 +136,15 @@ class Builder:
             return tuple(self.constant(v, t.dtype) for v, t in zip(values, types, strict=True))  # type: ignore[attr-defined]
         return tuple(self.emit(name, operands, types, attributes).results)
 
-    def emit(self, name: str, operands: Sequence[Value], types: Sequence[Any], attributes: dict[str, Any]) -> Op:
+    def emit(
+        self, name: str, operands: Sequence[Value], types: Sequence[Any], attributes: dict[str, Any]
+    ) -> Op:
         """Append an op as it is."""
         return self.block.append(Op(name, operands, types, attributes, location=self.location))
 
-    def _fold(self, decl: Any, operands: Sequence[Value], attributes: dict[str, Any], type_: TensorType) -> Value | None:
+    def _fold(
+        self, decl: Any, operands: Sequence[Value], attributes: dict[str, Any], type_: TensorType
+    ) -> Value | None:
         if not type_.is_static or decl.evaluate is None:
             return None
         arrays = [constant_of(o) for o in operands]
@@ -140,7 +152,9 @@ class Builder:
             return None
         size = int(np.prod(type_.shape, dtype=np.int64)) * type_.dtype.itemsize  # type: ignore[arg-type]
         spread = decl.name in ("core.broadcast", "core.iota")
-        if not self._folds_all and size > (_SPREAD_BYTES if spread else max(_FOLD_BYTES, sum(a.nbytes for a in arrays if a is not None))):
+        if not self._folds_all and size > (
+            _SPREAD_BYTES if spread else max(_FOLD_BYTES, sum(a.nbytes for a in arrays if a is not None))
+        ):
             return None
         if decl.name in _DIVISIONS and type_.dtype.is_integer and (arrays[-1] == 0).any():  # type: ignore[union-attr]
             return None  # the fault belongs to the run
@@ -151,7 +165,11 @@ class Builder:
     def _symbolic(
         self, decl: Any, operands: Sequence[Value], attributes: dict[str, Any], type_: TensorType
     ) -> Value | None:
-        if type_.rank > 1 or not type_.is_static or not (type_.dtype.is_integer or type_.dtype is dtypes.boolean):
+        if (
+            type_.rank > 1
+            or not type_.is_static
+            or not (type_.dtype.is_integer or type_.dtype is dtypes.boolean)
+        ):
             return None
         if not any(o.op is not None and o.op.name == "core.dims" for o in operands):
             return None
@@ -174,7 +192,9 @@ class Builder:
         key = (str(dense.type), dense.key)
         found = self._constants.get(key)
         if found is None:
-            found = self._constants[key] = self.emit("core.constant", (), [dense.type], {"value": dense}).result
+            found = self._constants[key] = self.emit(
+                "core.constant", (), [dense.type], {"value": dense}
+            ).result
         return found
 
     def dims(self, values: Iterable[Any], dtype: DType = dtypes.i64, *, scalar: bool = False) -> Value:
@@ -212,7 +232,9 @@ class Builder:
         self._bound[value, minimum] = tuple(symbol(n) for n in names)
         return self._bound[value, minimum]
 
-    def bind(self, rule: str, tensors: Sequence[Value], stems: Sequence[str], **attributes: Any) -> tuple[DimLike, ...]:
+    def bind(
+        self, rule: str, tensors: Sequence[Value], stems: Sequence[str], **attributes: Any
+    ) -> tuple[DimLike, ...]:
         """Fresh symbols bound at run time from integer tensors, by a rule of `core.bind_dims`."""
         for tensor in tensors:
             if not isinstance(tensor.type.size, int):
@@ -248,7 +270,9 @@ class Builder:
 
     def require(self, relation: str, left: Any, right: Any, message: str) -> None:
         """Have a relation between dims checked at run time; at once where both are known."""
-        self.emit("core.require", (), (), {"relation": relation, "left": left, "right": right, "message": message})
+        self.emit(
+            "core.require", (), (), {"relation": relation, "left": left, "right": right, "message": message}
+        )
 
     def full(self, value: Any, like: Value) -> Value:
         """A scalar spread over the shape and type of another value."""
@@ -305,7 +329,11 @@ class Builder:
 
     def transpose(self, x: Value, permutation: Iterable[int]) -> Value:
         permutation = tuple(permutation)
-        return x if permutation == tuple(range(len(permutation))) else self.op("core.transpose", x, permutation=permutation)
+        return (
+            x
+            if permutation == tuple(range(len(permutation)))
+            else self.op("core.transpose", x, permutation=permutation)
+        )
 
     def reduce(self, kind: str, x: Value, axes: Iterable[int], *, keepdims: bool = False) -> Value:
         """A reduction; with keepdims the reduced axes stay with extent 1."""

@@ -197,7 +197,10 @@ def _slice_rule(run: _Run, op: Op, operands: list[Any]) -> list[int]:
     return [v for span in spans for v in slice_span(*span)]
 
 
-_RULES: dict[str, Callable[[_Run, Op, list[Any]], list[int]]] = {"reshape": _reshape_rule, "slice": _slice_rule}
+_RULES: dict[str, Callable[[_Run, Op, list[Any]], list[int]]] = {
+    "reshape": _reshape_rule,
+    "slice": _slice_rule,
+}
 
 
 def _bind_result(run: _Run, op: Op, operands: list[Any]) -> Iterable[Any]:

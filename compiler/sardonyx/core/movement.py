@@ -107,7 +107,9 @@ def _reshape_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[T
     shape = tuple(attributes["shape"])
     size = product(shape)
     if isinstance(size, int) and isinstance(x.size, int) and size != x.size:
-        raise TypeRuleError(f"reshape: {x.describe()} has {x.size} elements, {list(map(str, shape))} has {size}")
+        raise TypeRuleError(
+            f"reshape: {x.describe()} has {x.size} elements, {list(map(str, shape))} has {size}"
+        )
     return [TensorType(x.dtype, shape)]
 
 
@@ -230,7 +232,9 @@ def _unfold_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Ty
     axis = attributes["axis"]
     if not 0 <= axis < x.rank or attributes["step"] < 1 or attributes["dilation"] < 1:
         raise TypeRuleError(f"unfold: axis {axis} of {x.describe()}, a window every {attributes['step']}")
-    return [TensorType(x.dtype, (*x.shape[:axis], attributes["count"], attributes["size"], *x.shape[axis + 1 :]))]
+    return [
+        TensorType(x.dtype, (*x.shape[:axis], attributes["count"], attributes["size"], *x.shape[axis + 1 :]))
+    ]
 
 
 def _unfold(attributes: Mapping[str, Any], x: Array) -> Array:
@@ -259,7 +263,9 @@ def _pad_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]
     x, mode = kinds[0], attributes.get("mode", "constant")
     low, high = tuple(attributes["low"]), tuple(attributes["high"])
     if mode not in PAD_MODES or (len(kinds) == 2) != (mode == "constant"):
-        raise TypeRuleError(f"pad: mode {mode!r} with {len(kinds)} operands; the modes are {', '.join(PAD_MODES)}")
+        raise TypeRuleError(
+            f"pad: mode {mode!r} with {len(kinds)} operands; the modes are {', '.join(PAD_MODES)}"
+        )
     if not len(low) == len(high) == x.rank or any(v.rank for v in kinds[1:]):
         raise TypeRuleError(f"pad: {x.describe()} needs one low and high pad per axis and a rank-0 value")
     return [TensorType(x.dtype, tuple(a + d + b for a, d, b in zip(low, x.shape, high, strict=True)))]
@@ -270,7 +276,9 @@ def _pad(attributes: Mapping[str, Any], x: Array, *value: Array) -> Array:
     mode = attributes.get("mode", "constant")
     low, high = attributes["low"], attributes["high"]
     if mode == "constant":
-        result = np.full([a + d + b for a, d, b in zip(low, x.shape, high, strict=True)], value[0][()], x.dtype)
+        result = np.full(
+            [a + d + b for a, d, b in zip(low, x.shape, high, strict=True)], value[0][()], x.dtype
+        )
         result[tuple(slice(a, a + d) for a, d in zip(low, x.shape, strict=True))] = x
         return result
     for axis, (before, size, after) in enumerate(zip(low, x.shape, high, strict=True)):

@@ -86,4 +86,3 @@ declare(
         "max and min propagate NaN; over nothing the identity"
     ),
 )
-

@@ -141,7 +141,9 @@ def operators() -> dict[tuple[str, str], tuple[int, ...]]:
 def register(schema: Schema) -> None:
     """Make an operator of another domain known; ValueError if that version of it is known already."""
     if schema.since in versions(schema.name, schema.domain):
-        raise ValueError(f"{domain_name(schema.domain)}::{schema.name} of version {schema.since} is known already")
+        raise ValueError(
+            f"{domain_name(schema.domain)}::{schema.name} of version {schema.since} is known already"
+        )
     constraints: dict[str, frozenset[str]] = {}
 
     def formal(parameter: Parameter) -> defs.OpSchema.FormalParameter:

@@ -94,7 +94,9 @@ class OpDecl:
                 raise VerifyError(f"{self.name}: {error}") from error
             if tuple(types) != tuple(r.type for r in op.results):
                 got = ", ".join(str(r.type) for r in op.results)
-                raise VerifyError(f"{self.name}: results are {got}; the rule gives {', '.join(map(str, types))}")
+                raise VerifyError(
+                    f"{self.name}: results are {got}; the rule gives {', '.join(map(str, types))}"
+                )
 
 
 _DECLARATIONS: dict[str, OpDecl] = {}

@@ -234,13 +234,17 @@ class Evaluator:
         x, y = (self.at(o, place) for o in op.operands)
         if y.type.dtype.is_integer:
             zero = self.b.const(0, y.type.dtype, lanes_of(y))
-            self.fault(op, self.b.compare("eq", y, zero), self.b.const(0, dtypes.i64), FaultKind.DIVISION_BY_ZERO)
+            self.fault(
+                op, self.b.compare("eq", y, zero), self.b.const(0, dtypes.i64), FaultKind.DIVISION_BY_ZERO
+            )
         return self._apply(op, [x, y])
 
     def fault(self, op: Op, condition: Value, value: Value, kind: FaultKind) -> None:
         """Note a fault of the op's node where the condition holds in a lane that counts."""
         if self.mask is not None:
-            condition = self.b.scalar_op("and", *self.b.same_lanes(condition, self.mask), dtype=dtypes.boolean)
+            condition = self.b.scalar_op(
+                "and", *self.b.same_lanes(condition, self.mask), dtype=dtypes.boolean
+            )
         self.kernel.fault(op.location, condition, value, kind)
 
     def _select(self, op: Op, place: Place, raw: bool) -> Value:
@@ -312,12 +316,18 @@ class Evaluator:
             self._memo, self._indices = outer, indices
             return chosen
         outer_mask = self.mask
-        both = b.scalar_op("and", condition, outer_mask, dtype=dtypes.boolean) if outer_mask is not None else condition
+        both = (
+            b.scalar_op("and", condition, outer_mask, dtype=dtypes.boolean)
+            if outer_mask is not None
+            else condition
+        )
         self.mask = both
         yes = make()
         inverse = b.scalar_op("not", condition, dtype=dtypes.boolean)
         self.mask = (
-            b.scalar_op("and", inverse, outer_mask, dtype=dtypes.boolean) if outer_mask is not None else inverse
+            b.scalar_op("and", inverse, outer_mask, dtype=dtypes.boolean)
+            if outer_mask is not None
+            else inverse
         )
         no = otherwise()
         self.mask = outer_mask
@@ -388,7 +398,9 @@ def _reshape(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
         for axis in want:
             if target[axis] != 1:
                 factor = e.kernel.dim(target[axis])
-                linear = lane_index.multiply(b, linear, factor, lanes, lane_index.known_multiple(target[axis]))
+                linear = lane_index.multiply(
+                    b, linear, factor, lanes, lane_index.known_multiple(target[axis])
+                )
                 linear = lane_index.add(b, linear, place[axis], lanes)
         axes = [a for a in have if source[a] != 1]
         for position, axis in reversed(list(enumerate(axes))):
@@ -510,7 +522,9 @@ def _concat(e: Evaluator, op: Op, place: Place, raw: bool) -> Value:
             return part(number + 1, end, split)
 
         if index.is_uniform or split:
-            return e.under(lane_index.compare(e.b, "lt", index, bound, e.lanes), lambda: read(number, start), rest)
+            return e.under(
+                lane_index.compare(e.b, "lt", index, bound, e.lanes), lambda: read(number, start), rest
+            )
         below = e.b.icmp("le", e.b.iadd(index.base, (e.lanes - 1) * index.step + 1), bound)
         above = e.b.icmp("ge", index.base, bound)
         return e.under(
@@ -535,7 +549,9 @@ def checked_index(e: Evaluator, op: Op, found: Value, extent: DimLike) -> tuple[
     size = b.splat(b.from_index(e.kernel.dim(extent), dtypes.i64), lanes)
     zero = b.const(0, dtypes.i64, lanes)
     moved = b.scalar_op("select", b.compare("lt", found, zero), b.scalar_op("add", found, size), found)
-    good = b.scalar_op("and", b.compare("ge", moved, zero), b.compare("lt", moved, size), dtype=dtypes.boolean)
+    good = b.scalar_op(
+        "and", b.compare("ge", moved, zero), b.compare("lt", moved, size), dtype=dtypes.boolean
+    )
     e.fault(op, b.scalar_op("not", good, dtype=dtypes.boolean), found, FaultKind.INDEX_OUT_OF_RANGE)
     safe = b.scalar_op("select", good, moved, zero)
     index = LaneIndex(b.to_index(safe)) if lanes == 1 else LaneIndex(0, places=safe)

@@ -13,7 +13,18 @@ from sardonyx.loop.builder import Index, LoopBuilder
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import DimLike
 
-__all__ = ["LaneIndex", "add", "all_within", "around", "as_vector", "compare", "divide", "known_multiple", "multiply", "uniform"]
+__all__ = [
+    "LaneIndex",
+    "add",
+    "all_within",
+    "around",
+    "as_vector",
+    "compare",
+    "divide",
+    "known_multiple",
+    "multiply",
+    "uniform",
+]
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,11 @@ HEAVY = frozenset(
 
 
 def map_kernel(
-    region: Block, operands: Sequence[Value], results: Sequence[Value], target: Target, slot: Slot | None = None
+    region: Block,
+    operands: Sequence[Value],
+    results: Sequence[Value],
+    target: Target,
+    slot: Slot | None = None,
 ) -> Kernel:
     """The kernel of a group whose results all have one shape (after collapsing axes).
 
@@ -165,7 +169,13 @@ class _Map:
         """Results of the model that are too large for the caches are written past them."""
         traffic = _traffic([*self.operands, *self.results])
         certain_not = isinstance(traffic, int) and traffic < _STREAM_BYTES
-        if certain_not or self.slot is not None or len(self.results) != 1 or not _leaves_the_model(self.results[0]) or self.lanes == 1:
+        if (
+            certain_not
+            or self.slot is not None
+            or len(self.results) != 1
+            or not _leaves_the_model(self.results[0])
+            or self.lanes == 1
+        ):
             self._nest()
             return
         b = self.b

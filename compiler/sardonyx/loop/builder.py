@@ -55,7 +55,9 @@ class LoopBuilder:
     def argument(self, type: Type, name: str) -> Value:
         return self.function.body.add_argument(type, name)
 
-    def emit(self, kind: str, operands: Sequence[Value], types: Sequence[Type] = (), /, **attributes: Any) -> Op:
+    def emit(
+        self, kind: str, operands: Sequence[Value], types: Sequence[Type] = (), /, **attributes: Any
+    ) -> Op:
         return self.block.append(Op(f"loop.{kind}", operands, types, attributes, location=self.location))
 
     def value(self, kind: str, operands: Sequence[Value], type: Type, /, **attributes: Any) -> Value:
@@ -98,7 +100,9 @@ class LoopBuilder:
     def repeat(self, carried: Sequence[Value]) -> Iterator[For]:
         """A body that runs at least once; it ends with ``b.yield_(again, *carried)``."""
         body = Block([c.type for c in carried])
-        op = Op("loop.while", list(carried), [c.type for c in carried], {}, regions=[body], location=self.location)
+        op = Op(
+            "loop.while", list(carried), [c.type for c in carried], {}, regions=[body], location=self.location
+        )
         self.block.append(op)
         with self.inside(body):
             yield For(op, first=0)
@@ -107,7 +111,10 @@ class LoopBuilder:
         self.emit("yield", values)
 
     def if_(
-        self, condition: Value, then: Callable[[], Sequence[Value]], otherwise: Callable[[], Sequence[Value]] | None = None
+        self,
+        condition: Value,
+        then: Callable[[], Sequence[Value]],
+        otherwise: Callable[[], Sequence[Value]] | None = None,
     ) -> list[Value]:
         """Two regions made by functions that return what the region yields."""
         blocks = [Block(), Block()]
@@ -182,7 +189,11 @@ class LoopBuilder:
         return self.value("const", (), VectorType(dtype, lanes), value=value)
 
     def splat(self, x: Value, lanes: int) -> Value:
-        return x if lanes_of(x) == lanes else self.value("splat", (x,), VectorType(x.type.dtype, lanes), lanes=lanes)
+        return (
+            x
+            if lanes_of(x) == lanes
+            else self.value("splat", (x,), VectorType(x.type.dtype, lanes), lanes=lanes)
+        )
 
     def same_lanes(self, *xs: Value) -> list[Value]:
         """All values with as many lanes as the widest."""
@@ -223,11 +234,20 @@ class LoopBuilder:
         return self.value("shuffle", (x, y), VectorType(x.type.dtype, len(picks)), picks=tuple(picks))
 
     def reduce_lanes(self, kind: str, x: Value) -> Value:
-        return x if lanes_of(x) == 1 else self.value("reduce_lanes", (x,), VectorType(x.type.dtype), kind=kind)
+        return (
+            x if lanes_of(x) == 1 else self.value("reduce_lanes", (x,), VectorType(x.type.dtype), kind=kind)
+        )
 
     # -- memory
 
-    def load(self, buffer: Value, index: Index, lanes: int = 1, mask: Value | None = None, other: Value | None = None) -> Value:
+    def load(
+        self,
+        buffer: Value,
+        index: Index,
+        lanes: int = 1,
+        mask: Value | None = None,
+        other: Value | None = None,
+    ) -> Value:
         operands = [buffer, self.index(index)]
         if mask is not None:
             operands.append(mask)

@@ -27,23 +27,43 @@ declare(
     traits=[Trait.ELEMENTWISE],
     doc="x * y + z inside sums of products: rounded once where the target has such an instruction, else twice",
 )
-declare("loop.trailing_zeros", "x", traits=[Trait.ELEMENTWISE], doc="how many zeros stand below the lowest 1 of an integer that is not 0")
+declare(
+    "loop.trailing_zeros",
+    "x",
+    traits=[Trait.ELEMENTWISE],
+    doc="how many zeros stand below the lowest 1 of an integer that is not 0",
+)
 declare(
     "loop.dot_bytes",
     "x y z",
     traits=[Trait.ELEMENTWISE],
     doc="z plus the products of the four bytes of each 32-bit lane: those of x without a sign, those of y with one; exact",
 )
-declare("loop.convert", "x", "to saturate? round_mode? infinity? exact?", doc="to another element type; `exact`: no rounding is needed")
+declare(
+    "loop.convert",
+    "x",
+    "to saturate? round_mode? infinity? exact?",
+    doc="to another element type; `exact`: no rounding is needed",
+)
 declare("loop.bitcast", "x", "to", doc="the same bits as another element type of this width")
 declare("loop.round", "x", "to", doc="an f32 rounded to a 16-bit float, kept as f32")
 declare("loop.splat", "x", "lanes", doc="a scalar in every lane")
 declare("loop.lanes", "", "lanes", doc="0, 1, 2 ... by lanes, as i64")
 declare("loop.mask", "count", "lanes", doc="lanes whose number is below the count")
-declare("loop.shuffle", "x y", "picks", doc="lanes picked from x and y, whose lanes are numbered on from those of x")
+declare(
+    "loop.shuffle",
+    "x y",
+    "picks",
+    doc="lanes picked from x and y, whose lanes are numbered on from those of x",
+)
 declare("loop.reduce_lanes", "x", "kind", doc="all lanes combined into one element")
 declare("loop.extract", "x", "lane", doc="one lane")
-declare("loop.load", "buffer index mask? other?", "lanes", doc="consecutive elements from index on; masked-off lanes give `other`")
+declare(
+    "loop.load",
+    "buffer index mask? other?",
+    "lanes",
+    doc="consecutive elements from index on; masked-off lanes give `other`",
+)
 declare(
     "loop.store",
     "value buffer index mask?",
@@ -53,7 +73,9 @@ declare(
 )
 declare("loop.fence", traits=[Trait.EFFECT], doc="streaming stores are seen by other threads from here on")
 declare("loop.gather", "buffer indices mask?", doc="elements at the indices; masked-off lanes give 0")
-declare("loop.scatter", "value buffer indices mask?", traits=[Trait.EFFECT], doc="write elements at the indices")
+declare(
+    "loop.scatter", "value buffer indices mask?", traits=[Trait.EFFECT], doc="write elements at the indices"
+)
 declare(
     "loop.compress",
     "value buffer index mask",
@@ -74,8 +96,22 @@ declare(
     traits=[Trait.EFFECT],
     doc="for index = low; index < high; index += step; carried values go from pass to pass; `at_least_once`: low < high",
 )
-declare("loop.if", "condition", "", regions=2, traits=[Trait.EFFECT], doc="one of two regions; their yields are the results")
-declare("loop.while", "*carried", "", regions=1, traits=[Trait.EFFECT], doc="repeat while the first value of the yield holds; carries the others")
+declare(
+    "loop.if",
+    "condition",
+    "",
+    regions=2,
+    traits=[Trait.EFFECT],
+    doc="one of two regions; their yields are the results",
+)
+declare(
+    "loop.while",
+    "*carried",
+    "",
+    regions=1,
+    traits=[Trait.EFFECT],
+    doc="repeat while the first value of the yield holds; carries the others",
+)
 declare("loop.yield", "*values", traits=[Trait.TERMINATOR], doc="ends a region")
 declare(
     "loop.fault",
@@ -100,7 +136,13 @@ declare("loop.weights", "", "offset dtype", doc="a place in the constant blob, i
 declare("loop.allocate", "", "size dtype", doc="memory of `size` bytes, not placed yet")
 declare("loop.place", "", "chunk offset dtype", doc="memory at an offset in bytes of an arena chunk")
 declare("loop.part", "whole", "offset dtype", doc="memory at an offset in bytes of a larger tensor")
-declare("loop.arena", "", "chunk size", traits=[Trait.EFFECT], doc="make an arena chunk at least `size` bytes long")
+declare(
+    "loop.arena",
+    "",
+    "chunk size",
+    traits=[Trait.EFFECT],
+    doc="make an arena chunk at least `size` bytes long",
+)
 declare(
     "loop.branch",
     "condition",
@@ -117,8 +159,20 @@ declare(
     traits=[Trait.EFFECT],
     doc="a region over and over; `loop.next` gives the next values of the symbols and the next condition",
 )
-declare("loop.next", "condition?", "values", traits=[Trait.TERMINATOR, Trait.EFFECT], doc="ends a region of control flow")
-declare("loop.grow", "", "chunk size", traits=[Trait.EFFECT], doc="make a chunk at least `size` bytes long and keep what it holds")
+declare(
+    "loop.next",
+    "condition?",
+    "values",
+    traits=[Trait.TERMINATOR, Trait.EFFECT],
+    doc="ends a region of control flow",
+)
+declare(
+    "loop.grow",
+    "",
+    "chunk size",
+    traits=[Trait.EFFECT],
+    doc="make a chunk at least `size` bytes long and keep what it holds",
+)
 declare("loop.view", "buffer", "offset", doc="the same memory from an offset in bytes on")
 declare("loop.write_dims", "buffer", "values dtype", traits=[Trait.EFFECT], doc="write dims into a buffer")
 declare(
@@ -142,9 +196,16 @@ declare(
     traits=[Trait.EFFECT],
     doc="call a user's function on buffers of the given shapes, the first `inputs` of which it reads",
 )
-declare("loop.new_string", "heap length", traits=[Trait.EFFECT], doc="the address of a new string of `length` bytes; 0 if there is no memory")
+declare(
+    "loop.new_string",
+    "heap length",
+    traits=[Trait.EFFECT],
+    doc="the address of a new string of `length` bytes; 0 if there is no memory",
+)
 declare("loop.heap", "", "", doc="the words of the context for the memory of strings")
-declare("loop.entropy", "buffer", "number", traits=[Trait.EFFECT], doc="write a u64 that differs from run to run")
+declare(
+    "loop.entropy", "buffer", "number", traits=[Trait.EFFECT], doc="write a u64 that differs from run to run"
+)
 declare("loop.copy", "target source size", "", traits=[Trait.EFFECT], doc="copy bytes")
 declare(
     "loop.launch",

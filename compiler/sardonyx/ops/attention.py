@@ -37,7 +37,9 @@ class _Attention:
     query: Value  # (batch, key heads, repeats, rows, size)
     key: Value  # (batch, key heads, 1, length, size)
     value: Value  # (batch, key heads, 1, length, value size)
-    mask: Value | None  # (batch or 1, key heads or 1, repeats or 1, rows or 1, length), bool or the inputs' type
+    mask: (
+        Value | None
+    )  # (batch or 1, key heads or 1, repeats or 1, rows or 1, length), bool or the inputs' type
     lengths: Value | None  # valid keys of each batch entry
     offset: DimLike  # keys in front of the first query
     causal: bool
@@ -52,7 +54,9 @@ class _Attention:
         dtype = query.type.dtype
         count, length = query.type.shape[3], self.key.type.shape[3]
         batch = query.type.shape[:3]
-        keys = b.broadcast_to(b.transpose(self.key, (0, 1, 2, 4, 3)), (*batch, self.key.type.shape[4], length))
+        keys = b.broadcast_to(
+            b.transpose(self.key, (0, 1, 2, 4, 3)), (*batch, self.key.type.shape[4], length)
+        )
         scores = b.op("core.contract", query, keys)
         shown: Value | None = scores
         if self.softcap:
@@ -62,7 +66,11 @@ class _Attention:
         bias, guard = self.bias(b, first, count, scores)
         if bias is not None:
             scores = b.add(scores, bias)
-        if self.mode == _AFTER_SOFTMAX or (self.mode == _WITH_BIAS and not self.softcap) or self.mode == _SOFTCAPPED:
+        if (
+            self.mode == _AFTER_SOFTMAX
+            or (self.mode == _WITH_BIAS and not self.softcap)
+            or self.mode == _SOFTCAPPED
+        ):
             shown = scores if self.mode != _AFTER_SOFTMAX else None
         if self.mode == _WITH_BIAS and self.softcap:
             shown = shown if shown is not None else scores
@@ -82,7 +90,9 @@ class _Attention:
         e = b.exp(b.sub(*b.broadcast(x, safe)))
         return b.div(*b.broadcast(e, b.reduce("sum", e, axis, keepdims=True)))
 
-    def bias(self, b: Builder, first: DimLike, count: DimLike, scores: Value) -> tuple[Value | None, Value | None]:
+    def bias(
+        self, b: Builder, first: DimLike, count: DimLike, scores: Value
+    ) -> tuple[Value | None, Value | None]:
         """What is added to the scores, and which rows may look at nothing at all."""
         dtype, shape = scores.type.dtype, scores.type.shape
         allowed = self.allowed(b, first, count, shape)
@@ -153,7 +163,9 @@ def _blocked(b: Builder, attention: _Attention) -> Value:
 
     def block(inner: Builder, first: DimLike, count: DimLike) -> Value:
         sizes = (*shape[:3], count, shape[4])
-        query = inner.op("core.slice", attention.query, starts=(0, 0, 0, first, 0), sizes=sizes, steps=(1,) * 5)
+        query = inner.op(
+            "core.slice", attention.query, starts=(0, 0, 0, first, 0), sizes=sizes, steps=(1,) * 5
+        )
         return attention.rows(inner, query, first)[0]
 
     def body(inner: Builder, index: DimLike, carried: Sequence[Value]) -> LoopBody:
@@ -176,7 +188,9 @@ def _heads(b: Builder, x: Value, heads: int | None, what: str) -> Value:
     if x.type.rank == 4:
         return x
     if x.type.rank != 3 or not heads:
-        raise CompileError(f"{what} is {x.type.describe()}; of rank 3 it needs the number of heads as an attribute")
+        raise CompileError(
+            f"{what} is {x.type.describe()}; of rank 3 it needs the number of heads as an attribute"
+        )
     width = x.type.shape[2]
     if isinstance(width, int) and width % heads:
         raise CompileError(f"{what} {x.type.describe()} does not divide into {heads} heads")

@@ -15,12 +15,23 @@ __all__: list[str] = []
 
 def _inner_type(x: Value, stash_type: int) -> DType:
     """What the statistics are computed in: the stash type, never narrower than the input."""
-    return dtypes.f64 if x.type.dtype is dtypes.f64 else max(dtypes.by_onnx(stash_type), dtypes.f32, key=lambda t: t.bits)
+    return (
+        dtypes.f64
+        if x.type.dtype is dtypes.f64
+        else max(dtypes.by_onnx(stash_type), dtypes.f32, key=lambda t: t.bits)
+    )
 
 
 @onnx_op("LayerNormalization", since=17)
 def layer_normalization(
-    b: Builder, x: Value, scale: Value, bias: Value | None = None, *, axis: int, epsilon: float, stash_type: int
+    b: Builder,
+    x: Value,
+    scale: Value,
+    bias: Value | None = None,
+    *,
+    axis: int,
+    epsilon: float,
+    stash_type: int,
 ) -> tuple[Value, Value, Value]:
     """y = (x - mean) / sqrt(variance + epsilon) * scale + bias, the variance from centred values."""
     axes = tuple(range(normal_axis(axis, x.type.rank), x.type.rank))
@@ -38,7 +49,9 @@ def layer_normalization(
 
 
 @onnx_op("RMSNormalization", since=23)
-def rms_normalization(b: Builder, x: Value, scale: Value, *, axis: int, epsilon: float, stash_type: int) -> Value:
+def rms_normalization(
+    b: Builder, x: Value, scale: Value, *, axis: int, epsilon: float, stash_type: int
+) -> Value:
     """y = x / sqrt(mean(x * x) + epsilon) * scale."""
     axes = tuple(range(normal_axis(axis, x.type.rank), x.type.rank))
     inner = _inner_type(x, stash_type)

@@ -160,7 +160,11 @@ def _arg(kind: str) -> Callable[..., Value]:
         if not isinstance(extent, int):
             b.require("at_least", extent, 1, f"axis {axis} of {x.name} has no extreme value, it is empty")
         result = arg_extreme(b, x, kind, position, last=bool(select_last_index))
-        return result if keepdims else b.reshape(result, [d for i, d in enumerate(x.type.shape) if i != position])
+        return (
+            result
+            if keepdims
+            else b.reshape(result, [d for i, d in enumerate(x.type.shape) if i != position])
+        )
 
     return arg
 

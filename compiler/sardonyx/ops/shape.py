@@ -36,7 +36,9 @@ def static_ints(b: Builder, value: Value, what: str) -> tuple[int, ...]:
     """The elements of an integer input that has to be known at compile time."""
     known = dims_in(value)
     if known is None or any(isinstance(k, Dim) for k in known.ravel()):
-        raise NeedsConstant(f"the input {what!r} decides the rank or layout, so it has to be constant", value.name)
+        raise NeedsConstant(
+            f"the input {what!r} decides the rank or layout, so it has to be constant", value.name
+        )
     return tuple(int(k) for k in known.ravel())
 
 
@@ -97,7 +99,12 @@ def reshape(b: Builder, x: Value, target: Value, *, allowzero: int = 0) -> Value
     rank = target.type.size if isinstance(target.type.size, int) else 0
     stems = [f"{target.name or 'shape'}.{i}" for i in range(rank)]
     wanted = b.bind("reshape", [target], stems, dims=x.type.shape, allowzero=bool(allowzero))
-    b.require("equal", x.type.size, product(wanted), f"{x.name or 'the input'} does not have as many elements as its new shape")
+    b.require(
+        "equal",
+        x.type.size,
+        product(wanted),
+        f"{x.name or 'the input'} does not have as many elements as its new shape",
+    )
     return b.reshape(x, wanted)
 
 
@@ -112,7 +119,9 @@ def reshape_to(b: Builder, x: Value, target: tuple[DimLike, ...], *, allowzero: 
     for i, dim in enumerate(wanted):
         if dim == 0 and not allowzero:
             if i >= x.type.rank:
-                raise CompileError(f"the 0 at position {i} of the shape {list(map(str, target))} copies no dim of the input")
+                raise CompileError(
+                    f"the 0 at position {i} of the shape {list(map(str, target))} copies no dim of the input"
+                )
             wanted[i] = x.type.shape[i]
     open_axes = [i for i, d in enumerate(wanted) if d == -1]
     if len(open_axes) > 1 or any(isinstance(d, int) and d < -1 for d in wanted):
@@ -121,15 +130,24 @@ def reshape_to(b: Builder, x: Value, target: tuple[DimLike, ...], *, allowzero: 
         rest = product(d for i, d in enumerate(wanted) if i != open_axes[0])
         if rest == 0:
             if allowzero or x.type.size != 0:
-                raise CompileError(f"-1 next to a 0 in the shape {list(map(str, target))} has no single value")
+                raise CompileError(
+                    f"-1 next to a 0 in the shape {list(map(str, target))} has no single value"
+                )
             wanted[open_axes[0]] = 0
         else:
             if isinstance(x.type.size, int) and isinstance(rest, int) and x.type.size % rest:
-                raise CompileError(f"{x.type.size} elements do not divide into the shape {list(map(str, target))}")
+                raise CompileError(
+                    f"{x.type.size} elements do not divide into the shape {list(map(str, target))}"
+                )
             wanted[open_axes[0]] = floordiv(x.type.size, rest)
     size = product(wanted)
     if size != x.type.size and (isinstance(size, Dim) or isinstance(x.type.size, Dim)):
-        b.require("equal", x.type.size, size, f"{x.name or 'the input'} does not have as many elements as its new shape")
+        b.require(
+            "equal",
+            x.type.size,
+            size,
+            f"{x.name or 'the input'} does not have as many elements as its new shape",
+        )
     return b.reshape(x, wanted)
 
 
@@ -169,7 +187,12 @@ def _squeeze(b: Builder, x: Value, axes: tuple[int, ...] | None) -> Value:
         if x.type.shape[i] != 1:
             if isinstance(x.type.shape[i], int):
                 raise CompileError(f"axis {i} of {x.type.describe()} has the extent {x.type.shape[i]}, not 1")
-            b.require("equal", x.type.shape[i], 1, f"axis {i} of {x.name} {x.type.describe()} has to be 1 to be squeezed")
+            b.require(
+                "equal",
+                x.type.shape[i],
+                1,
+                f"axis {i} of {x.name} {x.type.describe()} has to be 1 to be squeezed",
+            )
     return b.reshape(x, [d for i, d in enumerate(x.type.shape) if i not in chosen])
 
 
@@ -202,7 +225,9 @@ def concat(b: Builder, *parts: Value, axis: int = 1) -> Value:
                 b.require("equal", have, want, f"axis {i} of the concatenated {names} has to be equal")
     first = parts[0].type.shape
     fitted = [
-        b.assume_shape(p, [d if i == position else f for i, (d, f) in enumerate(zip(p.type.shape, first, strict=True))])
+        b.assume_shape(
+            p, [d if i == position else f for i, (d, f) in enumerate(zip(p.type.shape, first, strict=True))]
+        )
         if p.type.rank == len(first)
         else p
         for p in parts
@@ -254,7 +279,12 @@ def slice_axes(
 
 @onnx_op("Slice", until=9)
 def slice_1(
-    b: Builder, x: Value, *, starts: tuple[int, ...], ends: tuple[int, ...], axes: tuple[int, ...] | None = None
+    b: Builder,
+    x: Value,
+    *,
+    starts: tuple[int, ...],
+    ends: tuple[int, ...],
+    axes: tuple[int, ...] | None = None,
 ) -> Value:
     chosen = normal_axes(range(len(starts)) if axes is None else axes, x.type.rank)
     return slice_axes(b, x, starts, ends, chosen, (1,) * len(starts))
@@ -285,5 +315,3 @@ def slice_10(
 @onnx_op("Gather")
 def gather(b: Builder, x: Value, indices: Value, *, axis: int = 0) -> Value:
     return b.op("core.gather", x, indices, axis=normal_axis(axis, x.type.rank))
-
-

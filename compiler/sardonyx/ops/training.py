@@ -75,7 +75,9 @@ def adam(
     for x, g, v, h in _split(tensors, 4):
         t = _spread(b, step, x)
         one = b.full(1, x)
-        correction = b.div(b.sqrt(b.sub(one, b.pow(b.full(beta, x), t))), b.sub(one, b.pow(b.full(alpha, x), t)))
+        correction = b.div(
+            b.sqrt(b.sub(one, b.pow(b.full(beta, x), t))), b.sub(one, b.pow(b.full(alpha, x), t))
+        )
         started = b.gt(t, b.full(0, t))
         plain = _spread(b, rate, x)
         r = b.select(started, b.mul(plain, correction), plain)

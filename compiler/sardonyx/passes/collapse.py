@@ -17,7 +17,8 @@ __all__ = ["collapse_region"]
 
 _PATTERN_OPS = frozenset({"core.broadcast", "core.assume"})
 _INDEXED = frozenset(
-    f"core.{k}" for k in "reshape transpose slice repeat unfold pad concat gather gather_elements gather_nd iota".split()
+    f"core.{k}"
+    for k in "reshape transpose slice repeat unfold pad concat gather gather_elements gather_nd iota".split()
 )
 
 
@@ -52,8 +53,10 @@ def collapse_region(region: Block, apart: Collection[int] = ()) -> bool:
         if shape[axis] == 1:
             continue
         first, begins = begins, False
-        if groups and not first and all(
-            (groups[-1][-1] in p) == (axis in p) for p in patterns.values() if p is not None
+        if (
+            groups
+            and not first
+            and all((groups[-1][-1] in p) == (axis in p) for p in patterns.values() if p is not None)
         ):
             groups[-1].append(axis)
         else:

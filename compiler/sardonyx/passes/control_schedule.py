@@ -33,7 +33,9 @@ class _Owned:
 
     def place(self, offset: DimLike = 0) -> Value:
         dtype = self.kind.dtype
-        return self.scheduler.emit("place", (), BufferType(dtype), chunk=self.chunk, offset=offset, dtype=dtype)
+        return self.scheduler.emit(
+            "place", (), BufferType(dtype), chunk=self.chunk, offset=offset, dtype=dtype
+        )
 
     def keep(self, source: Value, size: DimLike) -> Value:
         """Copy a tensor of this size here."""
@@ -139,7 +141,11 @@ def repetition(s: _Scheduler, op: Op) -> None:
 
 
 def _stack(
-    s: _Scheduler, index: DimLike, elements: tuple[Value, ...], stacked: list[Value], stacks: list[_Owned | None]
+    s: _Scheduler,
+    index: DimLike,
+    elements: tuple[Value, ...],
+    stacked: list[Value],
+    stacks: list[_Owned | None],
 ) -> None:
     for element, result, stack in zip(elements, stacked, stacks, strict=True):
         size = s.bytes_of(element.type)

@@ -29,9 +29,26 @@ _HEAVY = frozenset(
 VIEWS = frozenset({"core.reshape", "core.assume"})  # on their own they name the same memory anew
 _SMALL = 1024  # elements of a concatenation up to which one kernel chooses among the parts
 _FEW = 3  # parts of a larger one that a kernel may choose among
-_PLAIN = VIEWS | {"core.slice", "core.broadcast", "core.unfold"}  # movement without conditions: cheap however often it is done
+_PLAIN = VIEWS | {
+    "core.slice",
+    "core.broadcast",
+    "core.unfold",
+}  # movement without conditions: cheap however often it is done
 _GATHERS = frozenset({"core.gather", "core.gather_elements", "core.gather_nd"})
-_OUTSIDE = frozenset({"core.require", "core.bind_dims", "core.return", "core.yield", "core.bind_result", "core.if", "core.loop", "core.constant", "core.entropy", "core.external_call"})
+_OUTSIDE = frozenset(
+    {
+        "core.require",
+        "core.bind_dims",
+        "core.return",
+        "core.yield",
+        "core.bind_result",
+        "core.if",
+        "core.loop",
+        "core.constant",
+        "core.entropy",
+        "core.external_call",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +76,9 @@ def _repeat_for_each_user(block: Block) -> None:
         if op.name != "core.broadcast" or op.operands[0].type.size != 1:
             continue
         for user in list(dict.fromkeys(op.result.uses))[1:]:
-            if user.block is not block or not (has_trait(user, Trait.ELEMENTWISE) or has_trait(user, Trait.MOVEMENT)):
+            if user.block is not block or not (
+                has_trait(user, Trait.ELEMENTWISE) or has_trait(user, Trait.MOVEMENT)
+            ):
                 continue
             copy = Op(op.name, op.operands, [op.result.type], dict(op.attributes), location=op.location)
             copy.block = block
@@ -129,11 +148,19 @@ class _Fuser:
                     continue
                 if any(self.group_of.get(u) is not group for u in operand.uses):
                     continue
-                if producer.name == "core.concat" and len(producer.operands) > _FEW and not _is_small(operand):
+                if (
+                    producer.name == "core.concat"
+                    and len(producer.operands) > _FEW
+                    and not _is_small(operand)
+                ):
                     continue
                 if expands and not self._cheap(producer):
                     continue
-                if op.name in _GATHERS and operand is op.operands[0] and not has_trait(producer, Trait.MOVEMENT):
+                if (
+                    op.name in _GATHERS
+                    and operand is op.operands[0]
+                    and not has_trait(producer, Trait.MOVEMENT)
+                ):
                     continue  # an element that is read often would be computed as often
                 if op.name == "core.unfold" and producer.name not in _PLAIN:
                     continue
@@ -145,9 +172,13 @@ class _Fuser:
 
     def _cheap(self, op: Op) -> bool:
         """Cheap enough to be computed again for every repetition of a broadcast."""
-        return has_trait(op, Trait.MOVEMENT) or (op.name not in _HEAVY and not any(
-            o.op is not None and self._fusible(o.op) and not has_trait(o.op, Trait.MOVEMENT) for o in op.operands
-        ))
+        return has_trait(op, Trait.MOVEMENT) or (
+            op.name not in _HEAVY
+            and not any(
+                o.op is not None and self._fusible(o.op) and not has_trait(o.op, Trait.MOVEMENT)
+                for o in op.operands
+            )
+        )
 
 
 def _is_small(value: Value) -> bool:
@@ -207,7 +238,13 @@ def make_group(group: list[Op], kind: str) -> Op:
         if value not in inner:
             op = value.op
             assert op is not None
-            copy = Op(op.name, [local(o) for o in op.operands], [value.type], dict(op.attributes), location=op.location)
+            copy = Op(
+                op.name,
+                [local(o) for o in op.operands],
+                [value.type],
+                dict(op.attributes),
+                location=op.location,
+            )
             copy.result.name = value.name
             region.append(copy)
             inner[value] = copy.result

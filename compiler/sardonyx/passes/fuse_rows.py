@@ -60,7 +60,9 @@ def _grow(seed: Op, later: list[Op], taken: set[Op]) -> set[Op]:
     for op in later:
         needed = [o for one in walk(op) for o in one.operands]  # control flow needs what its bodies use
         depends = any(o in inside for o in needed)
-        spoiled = any(o in tainted for o in needed) or (bool(bound) and not bound.isdisjoint(mentioned_symbols(op)))
+        spoiled = any(o in tainted for o in needed) or (
+            bool(bound) and not bound.isdisjoint(mentioned_symbols(op))
+        )
         if depends and not spoiled and len(members) < _MOST and fits(op):
             members.add(op)
             inside.update(op.results)

@@ -92,7 +92,9 @@ class _Lowering:
     def aggregate(self, body: Block, argument: Value) -> Any:
         """The argument tensors of an input that is a sequence or an optional."""
         if self.structures is None or argument.name not in self.structures:
-            raise NeedsConstant(f"the input {argument.name!r} is {argument.type}: its structure decides", argument.name)
+            raise NeedsConstant(
+                f"the input {argument.name!r} is {argument.type}: its structure decides", argument.name
+            )
 
         def leaf(structure: Any) -> Value:
             _, dtype, shape = structure
@@ -184,7 +186,8 @@ class _Lowering:
         proto = None if op.regions else schema_function(op.kind, domain, opset, types, attributes, used)
         if proto is None:
             raise CompileError(
-                f"the operator {op.kind} of opset {opset} is not supported", hint="`sardonyx ops` lists what is"
+                f"the operator {op.kind} of opset {opset} is not supported",
+                hint="`sardonyx ops` lists what is",
             )
         return self.call(import_function(proto), operands, attributes)
 

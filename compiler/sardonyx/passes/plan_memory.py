@@ -69,7 +69,9 @@ class _Positions:
             position = self.of[op] = self._next()
             if op.name == "loop.repeat":
                 at_start = _Binder(self._next(), op.regions[0], None)
-                self.binders.update(dict.fromkeys((op.attributes["index"], *op.attributes["symbols"]), at_start))
+                self.binders.update(
+                    dict.fromkeys((op.attributes["index"], *op.attributes["symbols"]), at_start)
+                )
             for region in op.regions:
                 self._visit(region, op if op.name == "loop.repeat" else loop)
             self.end[op] = position = self._next() if op.regions else position

@@ -50,7 +50,9 @@ class _Scheduler:
     texts: dict[str, Value] = field(default_factory=dict)  # constant strings by their digest
     prologue: list[Op] = field(default_factory=list)  # what is the same everywhere, before all else
 
-    placed: dict[Value, Placement] = field(default_factory=dict)  # parts computed straight into a concatenation
+    placed: dict[Value, Placement] = field(
+        default_factory=dict
+    )  # parts computed straight into a concatenation
 
     def run(self) -> Program:
         function, program = self.function, self.program
@@ -61,7 +63,9 @@ class _Scheduler:
         for number, argument in enumerate(function.arguments):
             kind: TensorType = argument.type
             program.inputs.append(Port(argument.name, kind.dtype, kind.shape, defaults.get(argument.name)))
-            self.buffers[argument] = self.emit("input", (), BufferType(kind.dtype), number=number, dtype=kind.dtype)
+            self.buffers[argument] = self.emit(
+                "input", (), BufferType(kind.dtype), number=number, dtype=kind.dtype
+            )
         results = function.results
         for number, result in enumerate(results):
             kind = result.type
@@ -74,7 +78,9 @@ class _Scheduler:
             source = self.buffer(result)
             made = source.op
             if made is None or made.name != "loop.output" or made.attributes["number"] != number:
-                self.effect("copy", [self.output(number, result.type), source, self.dim(self.bytes_of(result.type))])
+                self.effect(
+                    "copy", [self.output(number, result.type), source, self.dim(self.bytes_of(result.type))]
+                )
         self.effect("return", ())
         body = program.main.body
         for one in self.prologue:
@@ -194,7 +200,9 @@ class _Scheduler:
         """The memory of an output.  The caller cannot give it where a dim of its shape is bound during the run."""
         size = self.bytes_of(kind)
         late = any(symbols_of(d) & self.late for d in self.function.results[number].type.shape)
-        return self.emit("output", (), BufferType(kind.dtype), number=number, dtype=kind.dtype, size=size, late=late)
+        return self.emit(
+            "output", (), BufferType(kind.dtype), number=number, dtype=kind.dtype, size=size, late=late
+        )
 
     # -- ops of the core function
 
@@ -249,8 +257,14 @@ class _Scheduler:
         number = len(self.program.messages)
         self.program.messages.append(op.attributes["message"])
         self.effect(
-            "require", (), op.location, relation=op.attributes["relation"], left=op.attributes["left"],
-            right=op.attributes["right"], message=number, node=self.program.node_number(op.location),
+            "require",
+            (),
+            op.location,
+            relation=op.attributes["relation"],
+            left=op.attributes["left"],
+            right=op.attributes["right"],
+            message=number,
+            node=self.program.node_number(op.location),
         )
 
     def external_call(self, op: Op) -> None:
@@ -259,8 +273,13 @@ class _Scheduler:
         self.program.externals[symbol] = key
         values = [*op.operands, *op.results]
         self.effect(
-            "external", [self.buffer(v) for v in values], op.location, symbol=symbol, inputs=len(op.operands),
-            shapes=tuple(v.type.shape for v in values), node=self.program.node_number(op.location),
+            "external",
+            [self.buffer(v) for v in values],
+            op.location,
+            symbol=symbol,
+            inputs=len(op.operands),
+            shapes=tuple(v.type.shape for v in values),
+            node=self.program.node_number(op.location),
         )
 
     def entropy(self, op: Op) -> None:

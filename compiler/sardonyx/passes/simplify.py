@@ -49,7 +49,12 @@ def _merge_equal(block: Block) -> bool:
     seen: dict[Any, Op] = {}
     changed = False
     for op in block.ops:
-        if op.regions or has_trait(op, Trait.EFFECT) or has_trait(op, Trait.TERMINATOR) or len(op.results) != 1:
+        if (
+            op.regions
+            or has_trait(op, Trait.EFFECT)
+            or has_trait(op, Trait.TERMINATOR)
+            or len(op.results) != 1
+        ):
             continue
         key = (op.name, op.operands, tuple(sorted((k, _hashable(v)) for k, v in op.attributes.items())))
         first = seen.setdefault(key, op)
