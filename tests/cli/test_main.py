@@ -100,11 +100,11 @@ class TestModelArgument:
         assert "picture.onnx" in result.err and "Traceback" not in result.err
 
     def test_unsupported_operator(self, sardonyx: Sardonyx, command: str, save: Save) -> None:
-        path = save("y2 = Multinomial (x)", inputs={"x": np.zeros((2, 3), np.float32)})
+        path = save("y2 = ImageDecoder (x)", inputs={"x": np.zeros((2,), np.uint8)})
         arguments = ["--stage", "core"] if command == "dump" else []
         result = sardonyx(command, path, *arguments)
         assert result.code == 3
-        assert "Multinomial" in result.err and "not supported" in result.err
+        assert "ImageDecoder" in result.err and "not supported" in result.err
         assert "Traceback" not in result.err
 
 

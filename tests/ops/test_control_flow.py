@@ -458,3 +458,12 @@ def test_a_product_in_a_body_of_what_is_moved_outside(engine: str) -> None:
         for part in x.transpose(1, 0, 2):
             want = part @ want
         check(y, want)
+
+
+@each_engine
+def test_a_product_in_a_body_with_one_of_several_constants(engine: str) -> None:
+    """Weights of layers, stacked and picked by the number of the pass."""
+    nodes = """y = Scan <num_scan_inputs = 1, body = b (float[2, 4] s, float[4, 4] w) => (t) { t = MatMul (s, w) }> (x, layers)"""
+    x, layers = np.arange(8, dtype=F).reshape(2, 4), (np.arange(48) % 5 - 2).astype(F).reshape(3, 4, 4)
+    (y,) = run(nodes, {"x": x}, engine, constants={"layers": layers})
+    check(y, x @ layers[0] @ layers[1] @ layers[2])

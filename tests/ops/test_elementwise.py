@@ -390,15 +390,6 @@ def test_sums_and_products_keep_subnormals(engine: str) -> None:
         check(run_node("y = Mul (a, b)", tiny, tensor(dtype, 1), engine=engine), tiny)
 
 
-@pytest.mark.parametrize("op_type", ["Equal", "Where"])
-def test_strings_are_refused(op_type: str) -> None:
-    text = np.array(["a", "b"], object)
-    inputs = "a, b" if op_type == "Equal" else "c, a, b"
-    feeds = {"a": text, "b": text} | ({"c": np.array([True, False])} if op_type == "Where" else {})
-    with pytest.raises(CompileError, match=f"{op_type} of strings"):
-        prepare(make_model(f"y = {op_type} ({inputs})", feeds, opset=19))
-
-
 def test_identity_passes_strings() -> None:
     text = np.array(["a", ""], object)
     assert run_node("y = Identity (a)", text).tolist() == ["a", ""]

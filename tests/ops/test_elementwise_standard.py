@@ -16,8 +16,6 @@ from .test_registry import ELEMENTWISE
 
 # Values that are not tensors of numbers: not supported yet.
 REFUSED = {
-    "test_equal_string",
-    "test_equal_string_broadcast",
     "test_identity_opt",
     "test_identity_sequence",
 }

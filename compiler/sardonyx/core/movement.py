@@ -75,6 +75,15 @@ declare(
 )
 
 
+def _takes_part(have: DimLike, want: DimLike) -> bool:
+    """Whether a dim is the other, or one of several that were broadcast against each other to give it."""
+    if have == want:
+        return True
+    atoms = [] if isinstance(want, int) else [a for m, c in want.terms if c == len(m) == 1 for a in m]
+    one = len(atoms) == 1 and not isinstance(want, int) and len(want.terms) == 1
+    return one and atoms[0].name == "bcast" and any(_takes_part(have, a) for a in atoms[0].args)
+
+
 def _broadcast_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
     (x,) = tensors(types, "broadcast")
     shape: tuple[DimLike, ...] = tuple(attributes["shape"])
@@ -82,7 +91,11 @@ def _broadcast_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list
         raise TypeRuleError(f"broadcast: {x.describe()} has more axes than {list(map(str, shape))}")
     for have, want in zip(x.shape, shape[len(shape) - x.rank :], strict=True):
         try:
-            fits = have == 1 or have == want or (isinstance(have, Dim) and broadcast_dim(have, want) == want)
+            fits = (
+                have == 1
+                or _takes_part(have, want)
+                or (isinstance(have, Dim) and broadcast_dim(have, want) == want)
+            )
         except DimError:
             fits = False
         if not fits:

@@ -62,6 +62,14 @@ def constant_matrices(view: View, shape: Shape, array: NDArray[np.generic]) -> N
     return np.lib.stride_tricks.as_strided(flat[static(view.offset) :], sizes, strides, writeable=False)
 
 
+def is_known(view: View, shape: Shape) -> bool:
+    """Whether the same elements are seen in every run; in a loop they may move from pass to pass."""
+    steps = zip(view.strides, shape, strict=True)
+    return isinstance(view.offset, int) and all(
+        s == 0 or (isinstance(s, int) and isinstance(d, int)) for s, d in steps
+    )
+
+
 def static(dim: DimLike) -> int:
     """A dim that is known."""
     assert isinstance(dim, int)
@@ -116,7 +124,8 @@ class _Contract:
     def _weights(self) -> _Weights:
         y, view = self.op.operands[1], self.b_view
         constant = self._constant(view.root)
-        if constant is not None and isinstance(self.columns, int) and isinstance(self.depth, int):
+        known = isinstance(self.columns, int) and isinstance(self.depth, int) and is_known(view, y.type.shape)
+        if constant is not None and known:
             return self._packed_constant(constant)
         if self._in_place():
             root = view.root

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from sardonyx.core.builder import Builder
 from sardonyx.errors import CompileError
 from sardonyx.ir.graph import Value
@@ -13,6 +15,9 @@ from sardonyx.ops.shape import normal_axis
 from sardonyx_runtime import dtypes
 
 __all__: list[str] = []
+
+
+_FEW = 64  # numbers of a Range that stay known: function bodies compute axes by it
 
 
 @onnx_op("Range")
@@ -32,7 +37,11 @@ def range_(b: Builder, start: Value, limit: Value, delta: Value, **_: Any) -> Va
         forward = b.eq(b.lt(span, b.full(0, span)), b.lt(step, b.full(0, step)))
         count = b.add(quotient, b.convert(b.and_(inexact, forward), dtypes.i64))
     (size,) = b.dims_of(b.max(count, b.full(0, count)))
-    place = b.convert(b.op("core.iota", shape=(size,), axis=0, dtype=dtypes.i64), first.type.dtype)
+    if isinstance(size, int) and size <= _FEW:
+        numbers = b.constant(np.arange(size), dtypes.i64)
+    else:
+        numbers = b.op("core.iota", shape=(size,), axis=0, dtype=dtypes.i64)
+    place = b.convert(numbers, first.type.dtype)
     values = b.add(b.broadcast_to(first, (size,)), b.mul(place, b.broadcast_to(step, (size,))))
     return b.convert(values, dtype)
 
