@@ -39,8 +39,10 @@ def test_standard_suite(variant: str, batch: int) -> None:
     cases = sorted(tool.suite(), key=lambda case: str(case.name))
     wrong: list[str] = []
     for case in cases[batch::BATCHES]:
+        listed = known(variant).get(case.name, "")
+        if listed.startswith("random"):
+            continue
         kind, detail = tool.isolated(case, variant)
-        listed = case.name in known(variant)
         if kind == "pass" and listed:
             wrong.append(f"{case.name} passes now: take it off the list")
         elif kind != "pass" and not listed:
