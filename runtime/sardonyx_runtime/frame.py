@@ -21,6 +21,7 @@ word   meaning
 from __future__ import annotations
 
 import ctypes
+import math
 import secrets
 from collections.abc import Sequence
 from typing import Any
@@ -28,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from sardonyx_runtime.layout import LAYOUT
+from sardonyx_runtime.recycled import LARGE
 from sardonyx_runtime.signature import Signature
 
 __all__ = ["FEEDS", "RESULTS", "Context", "Plan", "free"]
@@ -51,7 +53,8 @@ class Plan:
     """What runs with one combination of input shapes need.
 
     ``dims`` are the inputs' dims one behind the other; ``shapes`` the outputs' shapes, None where a shape
-    is known only after the run; ``fresh`` pairs of (shape, dtype) of the outputs, None if any shape is late.
+    is known only after the run; ``fresh`` pairs of (shape, dtype) of the outputs where NumPy makes all of
+    them (None if any shape is late, or large enough for recycled memory).
     """
 
     __slots__ = ("dims", "fresh", "shapes")
@@ -60,7 +63,8 @@ class Plan:
         self.dims = dims
         self.shapes = shapes
         pairs = [(s, d) for s, d in zip(shapes, dtypes, strict=True) if s is not None]
-        self.fresh = pairs if len(pairs) == len(shapes) else None
+        small = all(math.prod(s) * d.itemsize < LARGE for s, d in pairs)
+        self.fresh = pairs if small and len(pairs) == len(shapes) else None
 
 
 class Context:

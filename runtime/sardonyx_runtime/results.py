@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sardonyx_runtime import dtypes
+from sardonyx_runtime import dtypes, recycled
 from sardonyx_runtime.errors import RuntimeFault
 from sardonyx_runtime.feeds import Array
 from sardonyx_runtime.frame import Context, Plan, free
@@ -19,12 +19,18 @@ __all__ = ["Out", "fresh", "given", "release_late", "take_late"]
 Out = Mapping[str, Array] | Sequence[Array | None]
 
 
+_WORTH = recycled.LARGE
+_MOST = 1 << 40  # what is larger is left to NumPy to refuse
+
+
 def fresh(argument: Argument, shape: tuple[int, ...]) -> Array:
     """An array for an output."""
+    size = math.prod(shape) * argument.memory.itemsize
     try:
+        if _WORTH <= size < _MOST:
+            return recycled.array(shape, argument.memory, size)
         return np.empty(shape, argument.memory)
     except MemoryError:
-        size = math.prod(shape) * argument.dtype.itemsize
         raise RuntimeFault(
             f"there is no memory for the output {argument.name!r}: {size:,} bytes, shape {list(shape)}",
             code=4,
