@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 _BLOCK = 8192  # elements of the last axis that are one unit of parallel work
-_STREAM_BYTES = 24 << 20  # traffic from which on a result of the model is written past the caches
+_STREAM_BYTES = 14 << 20  # traffic from which on a result of the model is written past the caches
 
 
 def make_sources(kernel: KernelBuilder, region: Block, operands: Sequence[Value]) -> dict[Value, Source]:
