@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sardonyx.ir.types import BufferType, VectorType
-from sardonyx.kernels.evaluator import compute_type
+from sardonyx.kernels.kernel import compute_type
 from sardonyx.kernels.microkernel import Tile, accumulate, read_row, tile_for, widths
 from sardonyx.kernels.panels import pack_constant, panel_elements
 from sardonyx.kernels.rows_of_tiles import row_tiles

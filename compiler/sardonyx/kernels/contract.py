@@ -21,9 +21,9 @@ from sardonyx.ir.graph import Block, Location, Op, Value
 from sardonyx.ir.types import Shape
 from sardonyx.kernels.contract_tiles import ProductShape, Tiles
 from sardonyx.kernels.epilogue import Epilogue
-from sardonyx.kernels.evaluator import Place, Source
+from sardonyx.kernels.evaluator import Source
 from sardonyx.kernels.kernel import Kernel, KernelBuilder, Scratch
-from sardonyx.kernels.lane_index import LaneIndex, uniform
+from sardonyx.kernels.lane_index import LaneIndex, Place, uniform
 from sardonyx.kernels.map import group_location
 from sardonyx.kernels.microkernel import Panels, Tile, compute_dtype, tile_for, widths
 from sardonyx.kernels.panels import pack_constant, pack_kernel, panel_elements

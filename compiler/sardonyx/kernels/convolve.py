@@ -22,10 +22,10 @@ from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Block, Value
 from sardonyx.kernels.contract import row_block
 from sardonyx.kernels.epilogue import Epilogue
-from sardonyx.kernels.evaluator import Place, Source
+from sardonyx.kernels.evaluator import Source
 from sardonyx.kernels.geometry import Geometry, geometry_of, unravel
 from sardonyx.kernels.kernel import Kernel, KernelBuilder, Scratch
-from sardonyx.kernels.lane_index import LaneIndex, uniform
+from sardonyx.kernels.lane_index import LaneIndex, Place, uniform
 from sardonyx.kernels.map import group_location
 from sardonyx.kernels.microkernel import Panels, accumulate, compute_dtype, read_row, tile_for, widths
 from sardonyx.kernels.padded_rows import padded_rows_kernel, zeros_kernel

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from sardonyx.ir.declare import Trait, has_trait
 from sardonyx.ir.graph import Block, Op, Value
 from sardonyx.ir.types import Shape
-from sardonyx.kernels.evaluator import Evaluator, Place, Source, compute_type
-from sardonyx.kernels.kernel import KernelBuilder
-from sardonyx.kernels.lane_index import LaneIndex, uniform
+from sardonyx.kernels.evaluator import Evaluator, Source
+from sardonyx.kernels.kernel import KernelBuilder, compute_type
+from sardonyx.kernels.lane_index import LaneIndex, Place, uniform
 from sardonyx.kernels.map import HEAVY
 from sardonyx.kernels.views import row_major
 from sardonyx.loop.builder import Index

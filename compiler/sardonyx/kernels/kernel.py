@@ -18,7 +18,15 @@ from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import DimLike
 from sardonyx_runtime.dtypes import DType
 
-__all__ = ["Kernel", "KernelArgument", "KernelBuilder", "Scratch", "StringHeap", "memory_type"]
+__all__ = [
+    "Kernel",
+    "KernelArgument",
+    "KernelBuilder",
+    "Scratch",
+    "StringHeap",
+    "compute_type",
+    "memory_type",
+]
 
 _BAKED = 32
 
@@ -26,6 +34,15 @@ _BAKED = 32
 def memory_type(dtype: DType) -> DType:
     """The type of elements in memory: a string is the address of its record."""
     return dtypes.i64 if dtype is dtypes.string else dtype
+
+
+def compute_type(dtype: DType) -> DType:
+    """The type a machine value has while it is computed with."""
+    if dtype is dtypes.string:
+        return dtypes.i64
+    if dtype.kind == "float" and dtype.bits < 32:
+        return dtypes.f32
+    return dtype
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from sardonyx_runtime.dims import DimLike
 
 __all__ = [
     "LaneIndex",
+    "Place",
     "add",
     "all_within",
     "around",
@@ -45,6 +46,9 @@ class LaneIndex:
     def is_uniform(self) -> bool:
         """The same place in every lane."""
         return self.step == 0 and self.places is None
+
+
+Place = tuple[LaneIndex, ...]
 
 
 def uniform(base: Index) -> LaneIndex:

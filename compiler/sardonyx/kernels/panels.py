@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Location, Value
-from sardonyx.kernels.evaluator import Evaluator, Place, Source
+from sardonyx.kernels.evaluator import Evaluator, Source
 from sardonyx.kernels.kernel import Kernel, KernelBuilder, Scratch
-from sardonyx.kernels.lane_index import LaneIndex
+from sardonyx.kernels.lane_index import LaneIndex, Place
 from sardonyx.kernels.microkernel import Tile, widths
 from sardonyx.loop.builder import Index
 from sardonyx_runtime.dims import DimLike, ceildiv, product

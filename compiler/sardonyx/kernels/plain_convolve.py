@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from sardonyx.ir.graph import Block, Value
 from sardonyx.kernels.epilogue import Epilogue
-from sardonyx.kernels.evaluator import Evaluator, Source, compute_type
+from sardonyx.kernels.evaluator import Evaluator, Source
 from sardonyx.kernels.geometry import clipped_range, geometry_of, unravel
-from sardonyx.kernels.kernel import Kernel, KernelBuilder
+from sardonyx.kernels.kernel import Kernel, KernelBuilder, compute_type
 from sardonyx.kernels.lane_index import LaneIndex, uniform
 from sardonyx.kernels.map import group_location, known_multiple, vector_lanes
 from sardonyx.kernels.target import Target

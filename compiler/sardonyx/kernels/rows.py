@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from sardonyx.core.reduction import identity
 from sardonyx.ir.graph import Block, Op, Value
 from sardonyx.ir.types import Shape
-from sardonyx.kernels.evaluator import Evaluator, Source, compute_type
-from sardonyx.kernels.kernel import Kernel, KernelBuilder
+from sardonyx.kernels.evaluator import Evaluator, Source
+from sardonyx.kernels.kernel import Kernel, KernelBuilder, compute_type
 from sardonyx.kernels.lane_index import LaneIndex, uniform
 from sardonyx.kernels.map import (
     HEAVY,

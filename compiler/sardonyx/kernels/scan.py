@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sardonyx.ir.graph import Block, Value
-from sardonyx.kernels.evaluator import Evaluator, Source, compute_type
-from sardonyx.kernels.kernel import Kernel, KernelBuilder
+from sardonyx.kernels.evaluator import Evaluator, Source
+from sardonyx.kernels.kernel import Kernel, KernelBuilder, compute_type
 from sardonyx.kernels.lane_index import LaneIndex, uniform
 from sardonyx.kernels.map import group_location, make_sources, vector_lanes
 from sardonyx.kernels.regions import only_op

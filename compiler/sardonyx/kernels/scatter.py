@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from sardonyx.core.indexing import combine
 from sardonyx.ir.graph import Block, Op, Value
 from sardonyx.ir.types import Shape
-from sardonyx.kernels.evaluator import Evaluator, Source, checked_index
+from sardonyx.kernels.evaluator import Evaluator, Source
+from sardonyx.kernels.index_maps import checked_index
 from sardonyx.kernels.kernel import Kernel, KernelBuilder
 from sardonyx.kernels.lane_index import LaneIndex, uniform
 from sardonyx.kernels.map import group_location, make_sources, map_kernel, vector_lanes

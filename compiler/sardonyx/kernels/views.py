@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from sardonyx.ir.graph import Op, Value
 from sardonyx.ir.types import Shape
-from sardonyx.kernels.evaluator import reshape_groups
+from sardonyx.kernels.index_maps import reshape_groups
 from sardonyx_runtime.dims import DimLike, product
 
 __all__ = ["View", "row_major", "view_of"]

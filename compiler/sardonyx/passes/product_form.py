@@ -15,7 +15,7 @@ from sardonyx.ir.declare import Trait, has_trait
 from sardonyx.ir.graph import Block, Op, Value
 from sardonyx.ir.types import Shape, TensorType
 from sardonyx.kernels.contract import constant_matrices
-from sardonyx.kernels.evaluator import reshape_groups
+from sardonyx.kernels.index_maps import reshape_groups
 from sardonyx.kernels.views import view_of
 from sardonyx_runtime.dims import product
 
