@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from sardonyx import core, loop
 from sardonyx.ir.graph import Function, Module
 from sardonyx.kernels.target import Target
+from sardonyx.passes.fold_moves import FoldMoves
 from sardonyx.passes.fuse import Fuse
 from sardonyx.passes.layout import Layout
 from sardonyx.passes.lower import LowerToCore
@@ -50,6 +51,7 @@ PIPELINE: tuple[Step, ...] = (
     Step(Simplify(), "lowering leaves dead shape arithmetic and repeated constants", "core"),
     Step(Layout(), "before fusion, so that chains of convolutions stay channels last"),
     Step(Simplify(), "the transposes that have met their inverse leave dead ops"),
+    Step(FoldMoves(), "layouts are settled, so constants can be written down in theirs"),
     Step(Fuse(), "last at this level: its groups are the kernels", "fused"),
 )
 

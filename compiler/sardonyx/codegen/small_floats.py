@@ -174,7 +174,7 @@ def _decode_code(e: Emitter, code: V, fmt: SmallFormat) -> V:
         value = e.select(e.icmp("eq", size, const(fmt.nan)), const(0x7FC00000), value)
     value = e.or_(value, sign)
     if fmt.unsigned_zero:
-        value = e.select(e.icmp("eq", code, const(0x80)), const(0x7FC00000), value)
+        value = e.select(e.icmp("eq", code, const(0x80)), const(0xFFC00000), value)
     return e.bitcast(value, f32)
 
 
