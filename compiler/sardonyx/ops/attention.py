@@ -19,6 +19,7 @@ from sardonyx.errors import CompileError
 from sardonyx.ir.graph import Value
 from sardonyx.ir.types import Shape
 from sardonyx.ops.registry import onnx_op
+from sardonyx.ops.shape import concat
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import DimLike, broadcast_dim, floordiv, modulo
 from sardonyx_runtime.dtypes import DType
@@ -232,7 +233,13 @@ def _mask(b: Builder, mask: Value, query: Value, groups: DimLike, repeats: DimLi
     if shape[1] == 1:
         return b.reshape(flat, (shape[0], 1, 1, *shape[2:]))
     if shape[1] != heads:
-        raise CompileError(f"the mask {mask.type.describe()} is not for {heads} heads")
+        if isinstance(shape[1], int) and isinstance(heads, int):
+            raise CompileError(f"the mask {mask.type.describe()} is not for {heads} heads")
+        # A symbol: the mask is for one head or for all of them.
+        (joint,) = b.joint_shape((shape[1],), (heads,))
+        b.require("equal", joint, heads, "the mask has neither one head nor those of the queries")
+        spread = b.broadcast_to(flat, (shape[0], joint, *shape[2:]))
+        flat = b.assume_shape(spread, (shape[0], heads, *shape[2:]))
     return b.reshape(flat, (shape[0], groups, repeats, *shape[2:]))
 
 
@@ -267,8 +274,8 @@ def attention(
     v = _heads(b, value, kv_num_heads, "V")
     dtype = q.type.dtype
     if past_key is not None and past_value is not None:
-        k = b.op("core.concat", past_key, k, axis=2)
-        v = b.op("core.concat", past_value, v, axis=2)
+        k = concat(b, past_key, k, axis=2)
+        v = concat(b, past_value, v, axis=2)
     batch, heads, rows, size = q.type.shape
     groups, length = k.type.shape[1], k.type.shape[2]
     if isinstance(heads, int) and isinstance(groups, int) and (groups == 0 or heads % groups):

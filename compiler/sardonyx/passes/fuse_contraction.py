@@ -183,7 +183,8 @@ def _pull(body: Block, members: set[Op], taken: set[Op]) -> None:
             elif (
                 has_trait(producer, Trait.ELEMENTWISE)
                 and producer.result.type.shape in shapes
-                and all(u in members for u in operand.uses)
+                # (What the product itself reads has to lie in memory.)
+                and all(u in members and has_trait(u, Trait.ELEMENTWISE) for u in operand.uses)
             ):
                 members.add(producer)
                 pending.append(producer)
