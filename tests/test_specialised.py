@@ -172,3 +172,44 @@ def test_a_dim_that_decides_which_branch_fits() -> None:
     for rows, shape in ((1, (3,)), (4, (4, 3)), (1, (3,))):
         check(model.run([np.ones((rows, 3), F)])[0], np.ones(shape, F))
     assert variants(model) == 2
+
+
+def test_the_length_of_a_shape_that_is_fed() -> None:
+    """One compilation for each rank, whatever the values."""
+    x = np.arange(12, dtype=F)
+    shape = ints(3, 4)
+    model = compiled("y = Reshape (x, shape)", {"x": x, "shape": shape}, dims={"x": ["n"], "shape": ["k"]})
+    for wanted in ((3, 4), (4, -1), (2, 2, 3), (12,), (6, 2)):
+        check(model.run([x, ints(*wanted)])[0], x.reshape(wanted))
+    assert variants(model) == 3
+
+
+def test_the_extents_of_a_kernel_that_is_fed() -> None:
+    x, w = np.ones((1, 2, 5, 5), F), np.ones((3, 2, 3, 3), F)
+    dims = {"x": ["n", 2, "h", "w"], "w": [3, 2, "kh", "kw"]}
+    model = compiled("y = Conv (x, w)", {"x": x, "w": w}, dims=dims)
+    for height, width in ((3, 3), (1, 2), (3, 3)):
+        got = model.run([x, np.ones((3, 2, height, width), F)])[0]
+        check(got, np.full((1, 3, 6 - height, 6 - width), 2 * height * width, F))
+    assert variants(model) == 2
+
+
+@pytest.mark.parametrize(
+    ("node", "x", "k", "shape", "refused"),
+    [
+        ("y = Pad (x, k)", X[0], ints(1, 0, 0, 2), (4, 6), ints(1, 1)),
+        ("y = Tile (x, k)", X[0], ints(2, 1), (6, 4), ints(1, 1, 1)),
+        ("y = OneHot (x, depth, k)", ints(1), np.array([0, 1], F), (1, 5), np.ones(3, F)),
+        ("y = Resize <axes = [0]> (x, , k)", X[0], np.array([2], F), (6, 4), np.ones(2, F)),
+    ],
+)
+def test_the_length_of_what_has_one_entry_for_each_axis(
+    node: str, x: Array, k: Array, shape: tuple[int, ...], refused: Array
+) -> None:
+    constants = {"depth": np.array(5)} if "depth" in node else {}
+    model: Any = sardonyx.compile(
+        make_model(node, {"x": x, "k": k}, dims={"k": ["many"]}, constants=constants)
+    )
+    assert model.run([x, k])[0].shape == shape
+    with pytest.raises((RuntimeFault, CompileError)):
+        model.run([x, refused])

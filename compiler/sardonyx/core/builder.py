@@ -8,19 +8,20 @@ arithmetic on dims (the tail of every ``Shape``) gives a ``core.dims`` op, so th
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from sardonyx.errors import CompileError
+from sardonyx.errors import CompileError, NeedsConstant
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.declare import Trait, TypeRuleError, lookup
 from sardonyx.ir.graph import UNKNOWN, Block, Location, Op, Value
 from sardonyx.ir.types import Shape, TensorType
 from sardonyx_runtime import dtypes
-from sardonyx_runtime.dims import Dim, DimError, DimLike, broadcast_dim, symbol
+from sardonyx_runtime.dims import Dim, DimError, DimLike, broadcast_dim, symbol, symbols_of
 from sardonyx_runtime.dtypes import DType
 
 __all__ = ["Builder", "constant_of", "dims_in"]
@@ -220,13 +221,7 @@ class Builder:
         known = dims_in(value)
         if known is not None:
             return tuple(known.ravel().tolist())
-        size = value.type.size
-        if not isinstance(size, int):
-            raise CompileError(
-                "an input that gives a shape has itself a symbolic length; the rank would be unknown",
-                location=self.location,
-                operands=[(value.name, value.type)],
-            )
+        size = self.length_of(value)
         if (value, minimum) in self._bound:
             return self._bound[value, minimum]
         names = tuple(self.fresh_symbol(value.name or "d") for _ in range(size))
@@ -239,12 +234,7 @@ class Builder:
     ) -> tuple[DimLike, ...]:
         """Fresh symbols bound at run time from integer tensors, by a rule of `core.bind_dims`."""
         for tensor in tensors:
-            if not isinstance(tensor.type.size, int):
-                raise CompileError(
-                    "an input that gives a shape has itself a symbolic length; the rank would be unknown",
-                    location=self.location,
-                    operands=[(tensor.name, tensor.type)],
-                )
+            self.length_of(tensor)
         names = tuple(self.fresh_symbol(stem) for stem in stems)
         self.emit("core.bind_dims", tensors, (), {"symbols": names, "rule": rule, **attributes})
         return tuple(symbol(n) for n in names)
@@ -279,6 +269,34 @@ class Builder:
     def full(self, value: Any, like: Value) -> Value:
         """A scalar spread over the shape and type of another value."""
         return self.broadcast_to(self.constant(value, like.type.dtype), like.type.shape)
+
+    def static_dims(self, x: Value, axes: Iterable[int], reason: str) -> tuple[int, ...]:
+        """The extents of some axes that decide the form of the code; NeedsConstant where one is symbolic."""
+        dims = [x.type.shape[axis] for axis in axes]
+        deciding = frozenset[str]().union(*(symbols_of(d) for d in dims))
+        if deciding:
+            raise NeedsConstant(reason, x.name, deciding, location=self.location, operands=[(x.name, x.type)])
+        return tuple(int(d) for d in dims)
+
+    def length_of(self, value: Value) -> int:
+        """The number of elements of a tensor that gives a shape; NeedsConstant where it is symbolic."""
+        reason = "an input that gives a shape has itself a symbolic length; the rank would be unknown"
+        return math.prod(self.static_dims(value, range(value.type.rank), reason))
+
+    def expect_shape(self, x: Value, shape: Iterable[DimLike], message: str) -> Value:
+        """x under the shape it has to have.
+
+        CompileError where another one is known already; what is symbolic is checked by the run.
+        """
+        wanted = tuple(shape)
+        if x.type.rank != len(wanted):
+            raise CompileError(message)
+        for have, want in zip(x.type.shape, wanted, strict=True):
+            if have != want:
+                if not isinstance(have, Dim) and not isinstance(want, Dim):
+                    raise CompileError(message)
+                self.require("equal", have, want, message)
+        return self.assume_shape(x, wanted)
 
     def assume_shape(self, x: Value, shape: Iterable[DimLike]) -> Value:
         """x under a shape known to be equal at run time (a `require` says so)."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from sardonyx.core.builder import Builder
 from sardonyx.errors import CompileError
 from sardonyx.ir.graph import Value
-from sardonyx.ir.types import Shape
 from sardonyx.ops.shape import normal_axis
-from sardonyx_runtime.dims import Dim
 
 __all__ = ["legacy_broadcast", "same_shape", "to_shape_of"]
 
@@ -19,10 +17,8 @@ def same_shape(b: Builder, *values: Value) -> list[Value]:
 
 
 def _equal_shape(b: Builder, first: Value, other: Value) -> Value:
-    if first.type.rank != other.type.rank:
-        raise CompileError(f"the shapes of {_name(first)} and {_name(other)} have to be equal")
-    return _assume(
-        b, other, first.type.shape, f"the shapes of {_name(first)} and {_name(other)} have to be equal"
+    return b.expect_shape(
+        other, first.type.shape, f"the shapes of {_name(first)} and {_name(other)} have to be equal"
     )
 
 
@@ -32,16 +28,7 @@ def to_shape_of(b: Builder, x: Value, y: Value) -> Value:
     joint = b.joint_shape(x.type.shape, y.type.shape, [x, y])
     if len(joint) != x.type.rank:
         raise CompileError(message, hint="only the second operand is repeated")
-    return _assume(b, b.broadcast_to(y, joint), x.type.shape, message)
-
-
-def _assume(b: Builder, value: Value, shape: Shape, message: str) -> Value:
-    for have, want in zip(value.type.shape, shape, strict=True):
-        if have != want:
-            if not isinstance(have, Dim) and not isinstance(want, Dim):
-                raise CompileError(message)
-            b.require("equal", have, want, message)
-    return b.assume_shape(value, shape)
+    return b.expect_shape(b.broadcast_to(y, joint), x.type.shape, message)
 
 
 def legacy_broadcast(b: Builder, x: Value, y: Value, axis: int | None, broadcast: int) -> list[Value]:

@@ -147,18 +147,22 @@ def deform_conv(
     w = with_kernel(b, w, kernel_shape)
     kernel = [int(k) for k in w.type.shape[2:]]
     window = make_window(x.type.shape[2:], kernel, strides, dilations, pads, "NOTSET")
-    n, channels, *sizes = x.type.shape
+    n, _, *sizes = x.type.shape
+    (channels,) = b.static_dims(x, [1], "the channels are grouped, so their number has to be known")
     taps = math.prod(kernel)
     out = offset.type.shape[2:]
-    if offset.type.shape[1] != offset_group * taps * spatial or not isinstance(channels, int):
-        raise CompileError(
-            f"DeformConv needs {offset_group * taps * spatial} offsets for each place and a known number of channels, "
-            f"not {offset.type.describe()} and {x.type.describe()}"
-        )
-    if channels % offset_group or channels % group or w.type.shape[1] != channels // group:
-        raise CompileError(
-            f"{channels} channels do not fit {offset_group} offset groups, {group} groups and {w.type.describe()}"
-        )
+    count = offset_group * taps * spatial
+    offset = b.expect_shape(
+        offset,
+        (offset.type.shape[0], count, *out),
+        f"DeformConv needs {count} offsets for each place, not {offset.type.describe()}",
+    )
+    misfit = (
+        f"{channels} channels do not fit {offset_group} offset groups, {group} groups and {w.type.describe()}"
+    )
+    if channels % offset_group or channels % group:
+        raise CompileError(misfit)
+    w = b.expect_shape(w, (w.type.shape[0], channels // group, *kernel), misfit)
     has_elements(b, x)
 
     def table(values: Value, index: int) -> Value:

@@ -163,24 +163,7 @@ def add_bias(b: Builder, y: Value, bias: Value) -> Value:
 
 def with_kernel(b: Builder, w: Value, kernel_shape: tuple[int, ...] | None) -> Value:
     """The weights under the extents that ``kernel_shape`` tells; they may not contradict it."""
-    have = w.type.shape[2:]
     if kernel_shape is None:
-        kernel_shape = tuple(have)
-    assert kernel_shape is not None
-    if len(kernel_shape) != len(have):
-        raise CompileError(f"kernel_shape {list(kernel_shape)} does not fit the weights {w.type.describe()}")
-    if any(isinstance(k, Dim) for k in kernel_shape):
-        raise CompileError(
-            f"the weights {w.type.describe()} have symbolic kernel extents",
-            hint="give the node a `kernel_shape`",
-        )
-    for size, want in zip(have, kernel_shape, strict=True):
-        if size != want:
-            if not isinstance(size, Dim):
-                raise CompileError(
-                    f"kernel_shape {list(kernel_shape)} does not fit the weights {w.type.describe()}"
-                )
-            b.require(
-                "equal", size, want, f"kernel_shape {list(kernel_shape)} does not fit the weights {w.name}"
-            )
-    return b.assume_shape(w, (*w.type.shape[:2], *kernel_shape))
+        kernel_shape = b.static_dims(w, range(2, w.type.rank), "the weights have symbolic kernel extents")
+    message = f"kernel_shape {list(kernel_shape)} does not fit the weights {w.type.describe()}"
+    return b.expect_shape(w, (*w.type.shape[:2], *kernel_shape), message)

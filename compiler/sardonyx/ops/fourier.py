@@ -59,7 +59,7 @@ def dft(
 
 def _dft(b: Builder, x: Value, length: Value | None, axis: int, inverse: int, onesided: int) -> Value:
     rank = x.type.rank
-    parts = x.type.shape[-1] if rank else 0
+    (parts,) = b.static_dims(x, [-1], "the last axis tells real from complex numbers") if rank else (0,)
     if rank < 2 or parts not in (1, 2):
         raise CompileError(f"DFT takes (..., n, 1) or (..., n, 2), not {x.type.describe()}")
     position = normal_axis(axis, rank)

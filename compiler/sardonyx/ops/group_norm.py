@@ -47,8 +47,8 @@ def instance_normalization_1(
 
 def _grouped(b: Builder, x: Value, groups: int, epsilon: float) -> Value:
     """x normalised within groups of channels."""
-    channels = x.type.shape[1]
-    if not isinstance(channels, int) or channels % groups:
+    (channels,) = b.static_dims(x, [1], "the channels are grouped, so their number has to be known")
+    if channels % groups:
         raise CompileError(f"{channels} channels of {x.type.describe()} do not divide into {groups} groups")
     split = b.reshape(x, (x.type.shape[0], groups, channels // groups * product(x.type.shape[2:])))
     return b.reshape(normalised(b, split, (2,), epsilon), x.type.shape)

@@ -72,8 +72,8 @@ def eye_like(b: Builder, x: Value, *, dtype: int | None = None, k: int = 0) -> V
 @onnx_op("OneHot")
 def one_hot(b: Builder, indices: Value, depth: Value, values: Value, *, axis: int = -1) -> Value:
     """Indices count from the end where negative; those out of range give a row of the off value."""
-    if values.type.shape != (2,):
-        raise CompileError(f"values is {values.type.describe()}; the off and the on value are needed")
+    message = f"values is {values.type.describe()}; the off and the on value are needed"
+    values = b.expect_shape(values, (2,), message)
     rank = indices.type.rank + 1
     position = normal_axis(axis, rank)
     (size,) = b.dims_of(b.convert(depth, dtypes.i64))

@@ -59,8 +59,16 @@ def gather_elements(b: Builder, x: Value, indices: Value, *, axis: int = 0) -> V
 def gather_nd(b: Builder, x: Value, indices: Value, *, batch_dims: int = 0) -> Value:
     if batch_dims < 0 or batch_dims >= min(x.type.rank, indices.type.rank):
         raise CompileError(f"batch_dims {batch_dims} for {_name(x)} and the indices {_name(indices)}")
+    _depth(b, indices)
     shape = (*x.type.shape[:batch_dims], *indices.type.shape[batch_dims:])
     return b.op("core.gather_nd", x, _fit(b, indices, shape, "the indices"), batch_dims=batch_dims)
+
+
+def _depth(b: Builder, indices: Value) -> int:
+    """How many axes each row of the indices counts along."""
+    if not indices.type.rank:
+        raise CompileError(f"the indices {_name(indices)} need at least one axis")
+    return b.static_dims(indices, [-1], "the last axis of the indices decides the rank of the result")[0]
 
 
 _REDUCTIONS = ("none", "add", "mul", "max", "min")
@@ -93,8 +101,8 @@ def scatter_elements(
 
 @onnx_op("ScatterND")
 def scatter_nd(b: Builder, x: Value, indices: Value, updates: Value, *, reduction: str = "none") -> Value:
-    depth = indices.type.shape[-1] if indices.type.rank else None
-    if isinstance(depth, int) and depth <= x.type.rank:
+    depth = _depth(b, indices)
+    if depth <= x.type.rank:
         updates = _fit(b, updates, (*indices.type.shape[:-1], *x.type.shape[depth:]), "the updates")
     return b.op("core.scatter_nd", x, indices, updates, reduction=_known(reduction, _is_number(x)))
 

@@ -161,11 +161,8 @@ def _pad(b: Builder, x: Value, pads: Value, fill: Value, axes: Sequence[int], mo
     """Negative pads crop first.  The pads may be known at run time only; their signs are told apart there."""
     if mode not in ("constant", "reflect", "edge", "wrap"):
         raise CompileError(f"the mode of Pad is {mode!r}; constant, reflect, edge and wrap are known")
-    if pads.type.size != 2 * len(axes):
-        raise CompileError(
-            f"the pads are {pads.type.describe()}; {2 * len(axes)} are needed for {len(axes)} axes"
-        )
-    pads = b.reshape(pads, (2 * len(axes),))
+    message = f"the pads are {pads.type.describe()}; {2 * len(axes)} are needed for {len(axes)} axes"
+    pads = b.expect_shape(b.reshape(pads, (pads.type.size,)), (2 * len(axes),), message)
     added = b.dims_of(b.max(pads, b.full(0, pads)))
     taken = b.dims_of(b.max(b.neg(pads), b.full(0, pads)))
     low: list[DimLike] = [0] * x.type.rank

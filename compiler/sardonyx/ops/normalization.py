@@ -11,7 +11,6 @@ from sardonyx.errors import CompileError
 from sardonyx.ir.graph import Value
 from sardonyx.ops.reduction import mean as mean_of
 from sardonyx.ops.registry import onnx_op
-from sardonyx_runtime.dims import Dim
 
 __all__: list[str] = []
 
@@ -85,16 +84,6 @@ def _number(b: Builder, value: float, like: Value) -> Value:
 
 
 def _per_channel(b: Builder, value: Value, channels: Any) -> Value:
-    for have, want in zip(value.type.shape, channels, strict=False):
-        if have != want and (isinstance(have, Dim) or isinstance(want, Dim)):
-            b.require("equal", have, want, f"{value.name} does not have one element per channel")
-    fits = len(value.type.shape) == len(channels) and all(
-        h == w or isinstance(h, Dim) or isinstance(w, Dim)
-        for h, w in zip(value.type.shape, channels, strict=True)
-    )
-    if not fits:
-        raise CompileError(
-            f"{value.name or 'an input'} {value.type.describe()} has to have the shape "
-            f"[{', '.join(map(str, channels))}]"
-        )
-    return b.assume_shape(value, tuple(channels))
+    wanted = ", ".join(map(str, channels))
+    message = f"{value.name or 'an input'} {value.type.describe()} has to have the shape [{wanted}]"
+    return b.expect_shape(value, channels, message)

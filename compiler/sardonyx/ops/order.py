@@ -185,18 +185,9 @@ def non_max_suppression(
     for value, what in ((boxes, "boxes (images, boxes, 4)"), (scores, "scores (images, labels, boxes)")):
         if value.type.rank != 3:
             raise CompileError(f"{what} cannot be {value.type.describe()}")
-    for i, j in ((0, 0), (1, 2)):
-        have, want = boxes.type.shape[i], scores.type.shape[j]
-        if have != want:
-            if isinstance(have, int) and isinstance(want, int):
-                raise CompileError(
-                    f"boxes {boxes.type.describe()} do not fit scores {scores.type.describe()}"
-                )
-            b.require(
-                "equal", have, want, f"axis {i} of the boxes and axis {j} of the scores have to be equal"
-            )
     images, _, count = scores.type.shape
-    boxes = b.assume_shape(boxes, (images, count, boxes.type.shape[2]))
+    misfit = f"boxes {boxes.type.describe()} do not fit scores {scores.type.describe()}"
+    boxes = b.expect_shape(boxes, (images, count, 4), misfit)
     most: DimLike = 0
     if max_output_boxes_per_class is not None:
         limit = b.reshape(max_output_boxes_per_class, ())

@@ -30,7 +30,7 @@ from sardonyx.ops.interpolation import (
     weighted_sum,
 )
 from sardonyx.ops.registry import onnx_op
-from sardonyx.ops.resize_axes import POLICIES, Axis, by_scales, by_sizes, check_count, entry
+from sardonyx.ops.resize_axes import POLICIES, Axis, by_scales, by_sizes, entry, of_count
 from sardonyx.ops.shape import normal_axes
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import DimLike, floordiv, maximum
@@ -168,7 +168,7 @@ def _region(
 ) -> tuple[dict[int, Value], dict[int, Value]]:
     if roi is None or roi.type.size == 0:
         raise CompileError("tf_crop_and_resize needs the input roi")
-    check_count(roi, 2 * len(axes), "roi")
+    roi = of_count(b, roi, 2 * len(axes), "roi")
     starts = {axis: entry(b, roi, i) for i, axis in enumerate(axes)}
     return starts, {axis: entry(b, roi, len(axes) + i) for i, axis in enumerate(axes)}
 

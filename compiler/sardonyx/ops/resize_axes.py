@@ -15,7 +15,7 @@ from sardonyx.ir.graph import Value
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import DimLike, floordiv
 
-__all__ = ["POLICIES", "Axis", "by_scales", "by_sizes", "check_count", "entry"]
+__all__ = ["POLICIES", "Axis", "by_scales", "by_sizes", "entry", "of_count"]
 
 POLICIES = ("stretch", "not_larger", "not_smaller")
 _WHOLE = 256  # the numerator of a scale up to which size * scale is exact in float32
@@ -37,16 +37,15 @@ def entry(b: Builder, values: Value, position: int) -> Value:
     return b.convert(b.reshape(one, ()), dtypes.f64)
 
 
-def check_count(values: Value, count: int, what: str) -> None:
-    if values.type.rank != 1 or values.type.shape[0] != count:
-        raise CompileError(
-            f"the input {what!r} of Resize is {values.type.describe()}; {count} elements are needed"
-        )
+def of_count(b: Builder, values: Value, count: int, what: str) -> Value:
+    """The values, which have to be so many; CompileError, or a check by the run where that is symbolic."""
+    message = f"the input {what!r} of Resize is {values.type.describe()}; {count} elements are needed"
+    return b.expect_shape(values, (count,), message)
 
 
 def by_scales(b: Builder, x: Value, scales: Value, axes: tuple[int, ...]) -> list[Axis]:
     """Each new extent is the old one times the scale in float32, rounded down."""
-    check_count(scales, len(axes), "scales")
+    scales = of_count(b, scales, len(axes), "scales")
     known = constant_of(scales)
     if known is not None and not (np.isfinite(known) & (known > 0)).all():
         raise CompileError(f"the scales {known.tolist()} have to be above 0")
@@ -74,7 +73,7 @@ def _scaled(size: DimLike, scale: float | None) -> DimLike | None:
 
 
 def by_sizes(b: Builder, x: Value, sizes: Value, axes: tuple[int, ...], policy: str) -> list[Axis]:
-    check_count(sizes, len(axes), "sizes")
+    sizes = of_count(b, sizes, len(axes), "sizes")
     new: Sequence[DimLike] = b.dims_of(sizes)
     old = [x.type.shape[a] for a in axes]
     if policy == "stretch":

@@ -62,11 +62,13 @@ def roi_align(
         )
     if mode.lower() not in ("avg", "max"):
         raise CompileError(f"mode {mode!r} is neither avg nor max")
-    if x.type.rank != 4 or rois.type.rank != 2 or rois.type.shape[1] != 4 or batch.type.rank != 1:
-        raise CompileError(
-            "RoiAlign takes x (n, c, h, w), rois (count, 4) and batch indices (count), "
-            f"not {x.type.describe()}, {rois.type.describe()} and {batch.type.describe()}"
-        )
+    message = (
+        "RoiAlign takes x (n, c, h, w), rois (count, 4) and batch indices (count), "
+        f"not {x.type.describe()}, {rois.type.describe()} and {batch.type.describe()}"
+    )
+    if x.type.rank != 4 or rois.type.rank != 2 or batch.type.rank != 1:
+        raise CompileError(message)
+    rois = b.expect_shape(rois, (rois.type.shape[0], 4), message)
     if output_height < 1 or output_width < 1 or sampling_ratio < 0:
         raise CompileError("output_height and output_width have to be positive, sampling_ratio not negative")
     has_elements(b, x)

@@ -70,17 +70,18 @@ def grid_sample(
         if value not in known:
             raise CompileError(f"{name} {value!r} is none of {', '.join(known)}")
     spatial = x.type.rank - 2
-    if spatial < 1 or grid.type.rank != x.type.rank or grid.type.shape[-1] != spatial:
-        raise CompileError(
-            f"GridSample takes x (n, c, spatial...) and a grid (n, places..., number of spatial axes), "
-            f"not {x.type.describe()} and {grid.type.describe()}"
-        )
+    message = (
+        f"GridSample takes x (n, c, spatial...) and a grid (n, places..., number of spatial axes) of as many "
+        f"batches, not {x.type.describe()} and {grid.type.describe()}"
+    )
+    if spatial < 1 or grid.type.rank != x.type.rank:
+        raise CompileError(message)
+    grid = b.expect_shape(grid, (x.type.shape[0], *grid.type.shape[1:-1], spatial), message)
     dtype = x.type.dtype
     if mode != "nearest" and not (dtype.is_float or dtype.is_integer):
         raise CompileError(
             f"GridSample interpolates numbers, not {dtype.onnx_name}; the mode nearest takes any type"
         )
-    grid = _same_batch(b, x, grid)
     has_elements(b, x)
     at = b.convert(grid, dtypes.f64 if grid.type.dtype is dtypes.f64 else dtypes.f32)
     axes = []
@@ -95,17 +96,6 @@ def grid_sample(
         if mode != "nearest"
         else sum_of_taps(b, x, taps, dtype)
     )
-
-
-def _same_batch(b: Builder, x: Value, grid: Value) -> Value:
-    have, want = grid.type.shape[0], x.type.shape[0]
-    if have == want:
-        return grid
-    message = f"the batches of {x.type.describe()} and the grid {grid.type.describe()} differ"
-    if isinstance(have, int) and isinstance(want, int):
-        raise CompileError(message)
-    b.require("equal", have, want, message)
-    return b.assume_shape(grid, (want, *grid.type.shape[1:]))
 
 
 def has_elements(b: Builder, x: Value) -> None:
@@ -267,17 +257,13 @@ def affine_grid(b: Builder, theta: Value, size: Value, *, align_corners: int) ->
     """The grid (n, places..., axes) that theta (n, axes, axes + 1) maps the coordinates from -1 to 1 to."""
     shape = b.dims_of(size)
     spatial = len(shape) - 2
-    if spatial not in (2, 3) or theta.type.rank != 3 or theta.type.shape[1:] != (spatial, spatial + 1):
-        raise CompileError(
-            f"AffineGrid takes theta (n, 2, 3) and 4 sizes or (n, 3, 4) and 5, "
-            f"not {theta.type.describe()} and {size.type.describe()}"
-        )
-    if theta.type.shape[0] != shape[0]:
-        message = f"theta {theta.type.describe()} has to be of a batch of {shape[0]}"
-        if isinstance(theta.type.shape[0], int) and isinstance(shape[0], int):
-            raise CompileError(message)
-        b.require("equal", theta.type.shape[0], shape[0], message)
-        theta = b.assume_shape(theta, (shape[0], spatial, spatial + 1))
+    message = (
+        f"AffineGrid takes theta (n, 2, 3) and 4 sizes or (n, 3, 4) and 5, "
+        f"not {theta.type.describe()} and {size.type.describe()} (n = {shape[0] if shape else '?'})"
+    )
+    if spatial not in (2, 3):
+        raise CompileError(message)
+    theta = b.expect_shape(theta, (shape[0], spatial, spatial + 1), message)
     dtype = compute_type(theta.type.dtype)
     sizes = tuple(shape[2:])
     columns = []

@@ -96,7 +96,7 @@ def constant_of_shape(b: Builder, dims: Value, *, value: Dense | None = None) ->
 def reshape(b: Builder, x: Value, target: Value, *, allowzero: int = 0) -> Value:
     if dims_in(target) is not None:
         return reshape_to(b, x, b.dims_of(target), allowzero=bool(allowzero))
-    rank = target.type.size if isinstance(target.type.size, int) else 0
+    rank = b.length_of(target)
     stems = [f"{target.name or 'shape'}.{i}" for i in range(rank)]
     wanted = b.bind("reshape", [target], stems, dims=x.type.shape, allowzero=bool(allowzero))
     b.require(
@@ -294,7 +294,7 @@ def slice_1(
 def slice_10(
     b: Builder, x: Value, starts: Value, ends: Value, axes: Value | None = None, steps: Value | None = None
 ) -> Value:
-    count = starts.type.size if isinstance(starts.type.size, int) else 0
+    count = b.length_of(starts)
     chosen = normal_axes(range(count) if axes is None else static_ints(b, axes, "axes"), x.type.rank)
     strides = (1,) * count if steps is None else static_ints(b, steps, "steps")
     if any(s == 0 for s in strides):

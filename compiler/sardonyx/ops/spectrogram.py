@@ -29,7 +29,8 @@ def stft(
     """Transforms of frames that overlap; the frames are read in place, without a copy of their own."""
     if signal.type.rank == 2:
         signal = b.reshape(signal, (*signal.type.shape, 1))
-    if signal.type.rank != 3 or signal.type.shape[-1] not in (1, 2):
+    (parts,) = b.static_dims(signal, [-1], "the last axis tells real from complex numbers")
+    if signal.type.rank != 3 or parts not in (1, 2):
         raise CompileError(
             f"STFT takes a signal (batch, n, 1) or (batch, n, 2), not {signal.type.describe()}"
         )

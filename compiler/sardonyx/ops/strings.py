@@ -74,8 +74,11 @@ def string_normalizer(
     """
     if case_change_action not in ("NONE", "LOWER", "UPPER"):
         raise CompileError(f"case_change_action is {case_change_action!r}; known are NONE, LOWER, UPPER")
-    if x.type.rank not in (1, 2) or (x.type.rank == 2 and x.type.shape[0] != 1):
-        raise CompileError(f"StringNormalizer takes [C] or [1, C], not {x.type.describe()}")
+    message = f"StringNormalizer takes [C] or [1, C], not {x.type.describe()}"
+    if x.type.rank not in (1, 2):
+        raise CompileError(message)
+    if x.type.rank == 2:
+        x = b.expect_shape(x, (1, x.type.shape[1]), message)
     lead = x.type.shape[:-1]
     line = b.reshape(x, x.type.shape[-1:])
     if stopwords:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from sardonyx.core.builder import Builder
 from sardonyx.errors import CompileError
 from sardonyx.ir.graph import Value
+from sardonyx.ops.broadcasting import same_shape
 from sardonyx.ops.registry import onnx_op
 
 __all__: list[str] = []
@@ -14,12 +15,12 @@ __all__: list[str] = []
 _DOMAIN = "ai.onnx.preview.training"
 
 
-def _split(tensors: Sequence[Value], parts: int) -> list[tuple[Value, ...]]:
-    """The tensors of each kind (all X, then all G ...) regrouped one optimised tensor at a time."""
+def _split(b: Builder, tensors: Sequence[Value], parts: int) -> list[list[Value]]:
+    """The tensors of each kind (all X, then all G ...) regrouped one optimised tensor at a time, equal in shape."""
     if len(tensors) % parts:
         raise CompileError(f"{len(tensors)} tensors are not {parts} for each optimised one")
     count = len(tensors) // parts
-    return [tuple(tensors[k * count + i] for k in range(parts)) for i in range(count)]
+    return [same_shape(b, *(tensors[k * count + i] for k in range(parts))) for i in range(count)]
 
 
 def _joined(results: Sequence[tuple[Value, ...]]) -> tuple[Value, ...]:
@@ -49,7 +50,7 @@ def adagrad(
     norm_coefficient: float = 0.0,
 ) -> tuple[Value, ...]:
     results = []
-    for x, g, h in _split(tensors, 3):
+    for x, g, h in _split(b, tensors, 3):
         decay = b.add(b.full(1, x), _times(b, _spread(b, step, x), decay_factor))
         r = b.div(_spread(b, rate, x), decay)
         gradient = _regularised(b, x, g, norm_coefficient)
@@ -72,7 +73,7 @@ def adam(
     norm_coefficient_post: float = 0.0,
 ) -> tuple[Value, ...]:
     results = []
-    for x, g, v, h in _split(tensors, 4):
+    for x, g, v, h in _split(b, tensors, 4):
         t = _spread(b, step, x)
         one = b.full(1, x)
         correction = b.div(
@@ -108,7 +109,7 @@ def momentum(
     if mode not in moves:
         raise CompileError(f"the mode {mode!r} of Momentum is neither standard nor nesterov")
     results = []
-    for x, g, v in _split(tensors, 3):
+    for x, g, v in _split(b, tensors, 3):
         gradient = _regularised(b, x, g, norm_coefficient)
         t = _spread(b, step, x)
         weight = b.select(b.gt(t, b.full(0, t)), b.full(beta, x), b.full(1, x))
