@@ -72,12 +72,8 @@ def roi_align(
     if output_height < 1 or output_width < 1 or sampling_ratio < 0:
         raise CompileError("output_height and output_width have to be positive, sampling_ratio not negative")
     has_elements(b, x)
-    if batch.type.shape[0] != rois.type.shape[0]:
-        message = f"{rois.type.describe()} and {batch.type.describe()} have to be of as many regions"
-        if isinstance(batch.type.shape[0], int) and isinstance(rois.type.shape[0], int):
-            raise CompileError(message)
-        b.require("equal", rois.type.shape[0], batch.type.shape[0], message)
-        batch = b.assume_shape(batch, (rois.type.shape[0],))
+    misfit = f"{rois.type.describe()} and {batch.type.describe()} have to be of as many regions"
+    batch = b.expect_shape(batch, (rois.type.shape[0],), misfit)
     dtype = x.type.dtype
     wide = compute_type(dtype)
     regions = b.convert(rois, wide)
