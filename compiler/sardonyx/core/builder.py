@@ -296,7 +296,7 @@ class Builder:
                 if not isinstance(have, Dim) and not isinstance(want, Dim):
                     raise CompileError(message)
                 self.require("equal", have, want, message)
-        return self.assume_shape(x, wanted)
+        return x if x.type.shape == wanted else self.assume_shape(x, wanted)
 
     def assume_shape(self, x: Value, shape: Iterable[DimLike]) -> Value:
         """x under a shape known to be equal at run time (a `require` says so)."""

@@ -148,16 +148,9 @@ def with_channels(b: Builder, x: Value, w: Value, axis: int, group: int) -> tupl
 
 def add_bias(b: Builder, y: Value, bias: Value) -> Value:
     """The bias, one number for each filter, added to a channels-last result."""
-    if bias.type.rank != 1:
-        raise CompileError(f"the bias {bias.type.describe()} has to be one number for each of the filters")
-    if bias.type.shape[0] != y.type.shape[-1]:
-        message = (
-            f"the bias {bias.type.describe()} has to be one number for each of {y.type.shape[-1]} filters"
-        )
-        if not isinstance(bias.type.shape[0], Dim) and not isinstance(y.type.shape[-1], Dim):
-            raise CompileError(message)
-        b.require("equal", bias.type.shape[0], y.type.shape[-1], message)
-        bias = b.assume_shape(bias, (y.type.shape[-1],))
+    filters = y.type.shape[-1]
+    misfit = f"the bias {bias.type.describe()} has to be one number for each of {filters} filters"
+    bias = b.expect_shape(bias, (filters,), misfit)
     return b.add(y, b.broadcast_to(bias, y.type.shape))
 
 

@@ -10,7 +10,7 @@ from sardonyx.ir.graph import Value
 from sardonyx.ops.registry import onnx_op
 from sardonyx.ops.shape import normal_axes, normal_axis, static_ints
 from sardonyx_runtime import dtypes
-from sardonyx_runtime.dims import Dim, DimLike, ceildiv, floordiv, maximum, minimum
+from sardonyx_runtime.dims import DimLike, ceildiv, floordiv, maximum, minimum
 
 __all__ = ["crop", "pad_by"]
 
@@ -318,13 +318,8 @@ def reverse_sequence(
             f"batch_axis {batch_axis} and time_axis {time_axis} of {x.type.describe()}: they are 0 and 1"
         )
     batch = x.type.shape[batch_axis]
-    if lengths.type.shape != (batch,):
-        if lengths.type.rank != 1 or not (isinstance(batch, Dim) or isinstance(lengths.type.shape[0], Dim)):
-            raise CompileError(
-                f"sequence_lens is {lengths.type.describe()}; a length for each of {batch} is needed"
-            )
-        b.require("equal", batch, lengths.type.shape[0], "sequence_lens needs a length for each sequence")
-        lengths = b.assume_shape(lengths, (batch,))
+    misfit = f"sequence_lens is {lengths.type.describe()}; a length for each of {batch} is needed"
+    lengths = b.expect_shape(lengths, (batch,), misfit)
     plane = x.type.shape[:2]
     count = b.broadcast_to(b.reshape(lengths, (batch, 1) if batch_axis == 0 else (batch,)), plane)
     time = b.op("core.iota", shape=plane, axis=time_axis, dtype=dtypes.i64)

@@ -42,12 +42,9 @@ def stft(
         size: DimLike = b.dims_of(b.reshape(frame_length, (1,)))[0]
     else:
         size = window.type.shape[0] if window is not None else length
-    if window is not None and window.type.shape != (size,):
-        message = f"the window {window.type.describe()} is not as long as a frame, {size}"
-        if window.type.rank != 1 or (isinstance(size, int) and isinstance(window.type.shape[0], int)):
-            raise CompileError(message)
-        b.require("equal", window.type.shape[0], size, message)
-        window = b.assume_shape(window, (size,))
+    if window is not None:
+        misfit = f"the window {window.type.describe()} is not as long as a frame, {size}"
+        window = b.expect_shape(window, (size,), misfit)
     if isinstance(size, int) and isinstance(length, int):
         if not 1 <= size <= length:
             raise CompileError(f"frames of {size} in a signal of {length} places")
