@@ -23,7 +23,8 @@ from __future__ import annotations
 import ctypes
 import math
 import secrets
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -129,7 +130,9 @@ class Context:
         code, number, value, second = self._words[_STATUS : _STATUS + 4]
         return code, number, value, second
 
-    def __del__(self) -> None:
+    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if ending():  # this module's names may be gone, and the memory is soon
+            return
         block = self._words[_STRINGS + 2]
         while block:  # each names the one before it
             before = ctypes.c_int64.from_address(block).value
