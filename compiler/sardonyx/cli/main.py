@@ -22,6 +22,7 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS = {
     "run": ("sardonyx.cli.run", "Compile a model and run it; compare with a reference."),
     "dump": ("sardonyx.cli.dump", "Print a model at a stage of the compilation, from nodes to assembly."),
+    "listing": ("sardonyx.cli.listing", "Show which machine code each node became, line by line."),
     "info": ("sardonyx.cli.info", "Show inputs, outputs, operators, and what compiling makes of a model."),
     "ops": ("sardonyx.cli.ops", "List the operators that are supported, with their versions."),
     "cache": ("sardonyx.cli.cache", "Show or clear the cache of compiled code."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sardonyx.codegen.debug_info import DebugInfo, DebugSource
 from sardonyx.codegen.emitter import ModuleText
 from sardonyx.codegen.floating_state import guarded_entry
 from sardonyx.codegen.objects import METADATA, assembly, compile_text, optimise, support_object
@@ -14,21 +15,26 @@ from sardonyx.passes.program import Program
 __all__ = ["assembly", "compile_text", "kernel_text", "optimise", "support_object", "whole_program_text"]
 
 
-def kernel_text(function: Function, symbol: str, target: Target) -> str:
-    """The LLVM module of one kernel."""
+def kernel_text(function: Function, symbol: str, target: Target, source: DebugSource | None = None) -> str:
+    """The LLVM module of one kernel; with debug information if it is given the text that this refers to."""
     module = ModuleText(target.features, target.function_attributes)
-    text = translate_kernel(function, symbol, module)
-    return _module(module, text, target)
+    debug = None if source is None else DebugInfo(function, symbol, source)
+    text = translate_kernel(function, symbol, module, debug)
+    return _module(module, text, target, debug)
 
 
-def whole_program_text(program: Program, target: Target, symbol: str) -> str:
-    """The LLVM module of the entry point."""
+def whole_program_text(
+    program: Program, target: Target, symbol: str, source: DebugSource | None = None
+) -> str:
+    """The LLVM module of the entry point; ``source`` as for a kernel."""
     module = ModuleText(target.features, target.function_attributes)
-    text = program_text(program, module, f"{symbol}.body")
+    debug = None if source is None else DebugInfo(program.main, f"{symbol}.body", source)
+    text = program_text(program, module, f"{symbol}.body", debug)
     text = text.replace(f"define i32 @{symbol}.body(", f"define internal i32 @{symbol}.body(", 1)
     text += guarded_entry(target.triple, symbol, f"{symbol}.body")
-    return _module(module, text, target)
+    return _module(module, text, target, debug)
 
 
-def _module(module: ModuleText, text: str, target: Target) -> str:
-    return f'target triple = "{target.triple}"\n{module.render()}\n{text}{METADATA}'
+def _module(module: ModuleText, text: str, target: Target, debug: DebugInfo | None) -> str:
+    metadata = METADATA if debug is None else METADATA + debug.metadata()
+    return f'target triple = "{target.triple}"\n{module.render()}\n{text}{metadata}'

@@ -14,7 +14,15 @@ from sardonyx.codegen.support import support_text
 from sardonyx.kernels.target import Target
 from sardonyx.targets.host import llvm_version, target_machine
 
-__all__ = ["METADATA", "Objects", "assembly", "compile_text", "optimise", "support_object"]
+__all__ = [
+    "METADATA",
+    "Objects",
+    "assembly",
+    "compile_text",
+    "machine_text",
+    "optimise",
+    "support_object",
+]
 
 # An unlikely branch, a store past the caches.
 METADATA = '\n!0 = !{!"branch_weights", i32 1, i32 1048576}\n!1 = !{i32 1}\n'
@@ -49,7 +57,11 @@ def compile_text(text: str, target: Target, *, passes: bool = True) -> bytes:
 
 def assembly(text: str, target: Target, *, passes: bool = True) -> str:
     """The assembly of a module, for dumps."""
-    module = optimise(text, target) if passes else llvm.parse_assembly(text)
+    return machine_text(optimise(text, target) if passes else llvm.parse_assembly(text), target)
+
+
+def machine_text(module: Any, target: Target) -> str:
+    """The assembly of a module as it is."""
     return str(target_machine(target).emit_assembly(module))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sardonyx.codegen import binding
+from sardonyx.codegen.debug_info import DebugInfo, Trace
 from sardonyx.codegen.emitter import I64, PTR, Emitter, ModuleText, V, ltype
 from sardonyx.codegen.scalars import llvm_type
 from sardonyx.codegen.support import CHUNKS, ENTROPY, STATUS, STRINGS
@@ -28,9 +29,10 @@ _MOST_BYTES = float(1 << 62)
 
 
 class _Program:
-    def __init__(self, program: Program, module: ModuleText) -> None:
+    def __init__(self, program: Program, module: ModuleText, debug: DebugInfo | None = None) -> None:
         self.program = program
         self.e = Emitter(module)
+        self.trace = None if debug is None else Trace(self.e.lines, debug)
         self.values: dict[Value, V] = {}
         self.symbols: dict[str, V] = {}
         self.dims: dict[DimLike | Atom, V] = {}
@@ -126,10 +128,18 @@ class _Program:
         )
         self.arguments = e.result(PTR, f"alloca [{most + 1} x i64], align 64")
         self.ops(self.program.main.body)
+        if self.trace is not None:
+            self.trace.attach()
 
     def ops(self, block: Block) -> None:
+        if self.trace is not None:
+            self.trace.run(block.ops, self.op)
+            return
         for op in block.ops:
-            _TABLE[op.name](self, op)
+            self.op(op)
+
+    def op(self, op: Op) -> None:
+        _TABLE[op.name](self, op)
 
     def reserve_slots(self) -> None:
         """Words for the dims that control flow binds; allocated at entry, for a loop would allocate each time."""
@@ -511,9 +521,10 @@ _TABLE: dict[str, Callable[[_Program, Op], None]] = {
 }
 
 
-def program_text(program: Program, module: ModuleText, symbol: str) -> str:
+def program_text(program: Program, module: ModuleText, symbol: str, debug: DebugInfo | None = None) -> str:
     """The LLVM text of the entry point."""
-    builder = _Program(program, module)
+    builder = _Program(program, module, debug)
     builder.build()
+    place = "" if debug is None else f" !dbg !{debug.subprogram}"
     parameters = "ptr %context, ptr %inputs, ptr %input_dims, ptr %outputs, ptr %output_dims"
-    return f"define i32 @{symbol}({parameters}) nounwind {{\n{builder.e.text()}\n}}\n"
+    return f"define i32 @{symbol}({parameters}) nounwind{place} {{\n{builder.e.text()}\n}}\n"

@@ -6,15 +6,16 @@ the thread pool, which takes them from an array.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sardonyx.codegen.convert import convert as convert_value
 from sardonyx.codegen.convert import round_to
+from sardonyx.codegen.debug_info import DebugInfo, Trace
 from sardonyx.codegen.dot_bytes import dot_bytes
 from sardonyx.codegen.emitter import I64, PTR, Emitter, LType, ModuleText, V, ltype
 from sardonyx.codegen.scalars import SCALARS, llvm_type
-from sardonyx.ir.graph import Block, Function, Op, Value
+from sardonyx.ir.graph import Function, Op, Value
 from sardonyx.ir.types import BufferType, IndexType, VectorType
 from sardonyx.loop.builder import INDEX
 from sardonyx_runtime import dtypes
@@ -46,17 +47,20 @@ def _memory_type(dtype: DType, lanes: int) -> LType:
 
 
 class _Translator:
-    def __init__(self, emitter: Emitter) -> None:
+    def __init__(self, emitter: Emitter, trace: Trace | None) -> None:
         self.e = emitter
+        self.trace = trace
         self.values: dict[Value, V] = {}
 
-    def block(self, block: Block) -> None:
-        for op in block.ops:
-            emit = _TABLE.get(op.kind)
-            if emit is not None:
-                emit(self, op)
-            else:
-                self.scalar(op)
+    def ops(self, ops: Sequence[Op]) -> None:
+        if self.trace is not None:
+            self.trace.run(ops, self.op)
+            return
+        for op in ops:
+            (_TABLE.get(op.kind) or _Translator.scalar)(self, op)
+
+    def op(self, op: Op) -> None:
+        (_TABLE.get(op.kind) or _Translator.scalar)(self, op)
 
     def get(self, value: Value) -> V:
         return self.values[value]
@@ -305,8 +309,7 @@ class _Translator:
             e.label(inside)
         self.values[body.arguments[0]] = index
         self.values.update(zip(body.arguments[1:], phis, strict=True))
-        for inner in body.ops[:-1]:
-            (_TABLE.get(inner.kind) or _Translator.scalar)(self, inner)
+        self.ops(body.ops[:-1])
         carried = [self.get(o) for o in body.terminator.operands]
         following = e.iadd(index, step)
         back = e.block
@@ -332,8 +335,7 @@ class _Translator:
         place = len(e.lines)
         e.lines.extend([""] * len(phis))  # once the back edge is known
         self.values.update(zip(body.arguments, phis, strict=True))
-        for inner in body.ops[:-1]:
-            (_TABLE.get(inner.kind) or _Translator.scalar)(self, inner)
+        self.ops(body.ops[:-1])
         again, *carried = (self.get(o) for o in body.terminator.operands)
         back = e.block
         e.cond_br(again, head, after)
@@ -352,8 +354,7 @@ class _Translator:
         edges: list[tuple[list[V], str]] = []
         for label, region in zip(labels, op.regions, strict=True):
             e.label(label)
-            for inner in region.ops[:-1]:
-                (_TABLE.get(inner.kind) or _Translator.scalar)(self, inner)
+            self.ops(region.ops[:-1])
             edges.append(([self.get(o) for o in region.terminator.operands], e.block))
             e.br(after)
         e.label(after)
@@ -415,19 +416,25 @@ _TABLE: dict[str, Callable[[_Translator, Op], None]] = {
 }
 
 
-def translate_kernel(function: Function, symbol: str, module: ModuleText) -> str:
+def translate_kernel(
+    function: Function, symbol: str, module: ModuleText, debug: DebugInfo | None = None
+) -> str:
     """The LLVM text of the kernel under a symbol, and of its task function for the thread pool."""
     emitter = Emitter(module)
-    translator = _Translator(emitter)
+    trace = None if debug is None else Trace(emitter.lines, debug)
+    translator = _Translator(emitter, trace)
     parameters = []
     for i, argument in enumerate(function.arguments):
         ref = f"%a{i}"
         kind = type_of(argument.type)
         translator.values[argument] = V(kind, ref)
         parameters.append(f"{kind.text} {ref}")
-    translator.block(function.body)
+    translator.ops(function.body.ops)
+    if trace is not None:
+        trace.attach()
     attributes = module.attributes
-    text = f"define void @{symbol}({', '.join(parameters)}) {attributes} {{\n{emitter.text()}\n}}\n"
+    place = "" if debug is None else f" !dbg !{debug.subprogram}"
+    text = f"define void @{symbol}({', '.join(parameters)}) {attributes}{place} {{\n{emitter.text()}\n}}\n"
     return text + _task(function, symbol, attributes)
 
 

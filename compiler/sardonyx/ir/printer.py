@@ -21,7 +21,15 @@ from sardonyx.ir.types import Type, VectorType, dim_text, dims_suffix
 from sardonyx_runtime.dims import Dim
 from sardonyx_runtime.dtypes import DType
 
-__all__ = ["location_text", "neighbourhood", "print_block", "print_function", "print_module", "print_op"]
+__all__ = [
+    "function_lines",
+    "location_text",
+    "neighbourhood",
+    "print_block",
+    "print_function",
+    "print_module",
+    "print_op",
+]
 
 
 def print_module(
@@ -63,6 +71,18 @@ def print_function(
     printer = _Printer(generic, elide, locations)
     printer.function(function, "")
     return "\n".join(printer.lines) + "\n"
+
+
+def function_lines(
+    function: Function, *, elide: int | None = 16, locations: bool = True
+) -> tuple[list[str], dict[Op, range]]:
+    """The lines of one function in the short form, and the numbers (from 0) of each op's lines.
+
+    Outer ops come before the ones inside them, whose lines are among theirs.
+    """
+    printer = _Printer(False, elide, locations)
+    printer.function(function, "")
+    return printer.lines, {op: range(start, printer.ends[op]) for op, start in printer.starts.items()}
 
 
 def print_block(
@@ -183,6 +203,7 @@ class _Printer:
         self.names = names or _Names()
         self.lines: list[str] = []
         self.starts: dict[Op, int] = {}
+        self.ends: dict[Op, int] = {}
         self.needed: dict[str, Dense] = {}
 
     def location(self, location: Location) -> str:
@@ -245,6 +266,7 @@ class _Printer:
         signature = results[0] if len(results) == 1 else f"({', '.join(results)})"
         takes = ", ".join(_types(op.operands))
         self.lines.append(f"{line} : ({takes}) -> {signature}{self.location(op.location)}")
+        self.ends[op] = len(self.lines)
 
     def _arguments(self, block: Block) -> str:
         if not block.arguments:

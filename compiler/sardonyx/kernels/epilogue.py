@@ -68,6 +68,10 @@ class Epilogue:
         self.kernel = kernel
         self.b = kernel.b
         self.product = product
+        if (
+            product.op is not None
+        ):  # the kernel's own work is the product's; the others are evaluated as theirs
+            self.b.location = product.op.location
         self.out = out
         found = output_strides(region.terminator.operands[0], product)
         assert found is not None, "the group's result is no affine store"

@@ -98,7 +98,11 @@ class Evaluator:
         key = (raw, value, place, self.mask)
         found_ = self._memo.get(key)
         if found_ is None:
+            outer = self.b.location
+            if value.op is not None and value not in self.sources:
+                self.b.location = value.op.location
             found_ = self._memo[key] = self._evaluate(value, place, raw=raw)
+            self.b.location = outer
         return found_
 
     def _evaluate(self, value: Value, place: Place, *, raw: bool) -> Value:

@@ -273,10 +273,11 @@ class _Rows:
         b = self.b
         following = []
         for op, accumulator in zip(phase, accumulators, strict=True):
-            value = b.splat(self.e.at(op.operands[0], place), self.lanes)
-            combined = b.scalar_op(_COMBINE[op.attributes["kind"]], accumulator, value)
-            if mask is not None:
-                combined = b.scalar_op("select", mask, combined, accumulator)
+            with b.at(op.location):
+                value = b.splat(self.e.at(op.operands[0], place), self.lanes)
+                combined = b.scalar_op(_COMBINE[op.attributes["kind"]], accumulator, value)
+                if mask is not None:
+                    combined = b.scalar_op("select", mask, combined, accumulator)
             following.append(combined)
         return following
 

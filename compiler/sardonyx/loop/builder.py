@@ -72,6 +72,15 @@ class LoopBuilder:
             self.block = outer
 
     @contextmanager
+    def at(self, location: Location) -> Iterator[None]:
+        """What is emitted inside stems from these nodes."""
+        outer, self.location = self.location, location
+        try:
+            yield
+        finally:
+            self.location = outer
+
+    @contextmanager
     def loop(
         self,
         low: Index,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sardonyx.ir.attributes import Dense
-from sardonyx.ir.graph import Block, Function, Location, Value
+from sardonyx.ir.graph import Block, Function, Location, Op, Value
 from sardonyx_runtime.dims import DimLike
 from sardonyx_runtime.dtypes import DType
 
@@ -58,6 +58,9 @@ class Program:
     owned: int = 0  # arena chunks that belong to one tensor of control flow each
     sizes: dict[Value, DimLike] = field(default_factory=dict)  # bytes of each allocation
     node_of_kernel: dict[str, Location] = field(default_factory=dict)
+    group_of_kernel: dict[str, Op] = field(
+        default_factory=dict
+    )  # the core op it computes, the first of equal ones
     on_kernel: Callable[[str, Function], None] | None = None  # told of each new kernel at once
 
     def add_kernel(self, symbol: str, function: Function, location: Location) -> None:

@@ -233,6 +233,7 @@ class _Scheduler:
         hoist(kernel.function)
         symbol = f"k_{fingerprint(kernel.function)}"
         if symbol not in self.program.kernels:
+            self.program.group_of_kernel[symbol] = op
             self.program.add_kernel(symbol, kernel.function, op.location)
         operands = [self.argument(a) for a in kernel.arguments]
         attributes = {"kernel": symbol, "range": kernel.range, "cost": kernel.cost}

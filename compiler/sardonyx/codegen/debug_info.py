@@ -1,0 +1,157 @@
+"""Debug information: which line of a printed function an instruction stems from, and which ONNX node.
+
+The source that the debug information names is the text of the loop level: a kernel as `function_lines`
+prints it.  Each ONNX node is a subprogram of its own that is inlined into the kernel, so that a debugger's
+backtrace and a profiler's inlined frames show it::
+
+    #0  Floor_0 () at k_eb2e5adf.mlir:46
+    #1  k_eb2e5adf (...) at k_eb2e5adf.mlir:46
+
+Line numbers of instructions are attached to the emitted text afterwards, from the marks that a `Trace` has
+made; without debug information nothing is marked and the text is what it always is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from sardonyx.ir.graph import Function, Location, Op
+from sardonyx_runtime.version import __version__
+
+__all__ = ["DebugInfo", "DebugSource", "Trace", "scope_name"]
+
+_FIRST = 2  # the metadata below are those of every module (objects.METADATA)
+_MOST_NAMES = 4
+
+
+@dataclass(frozen=True)
+class DebugSource:
+    """The text that debug information refers to.
+
+    ``lines`` are those of the first line of each op, from 1; ``path`` is the file that holds the text.
+    ``directives`` asks for what an assembler needs to tell lines, and nothing else: for listings.
+    """
+
+    lines: Mapping[Op, int]
+    file: str
+    folder: str = ""
+    directives: bool = False
+
+
+def scope_name(location: Location) -> str:
+    """The name under which tools show these nodes."""
+    names = [o.name for o in location.origins]
+    more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
+    return " + ".join(names[:_MOST_NAMES] + more)
+
+
+class DebugInfo:
+    """The metadata of one module with one function that has a text."""
+
+    def __init__(self, function: Function, symbol: str, source: DebugSource) -> None:
+        self._function = function
+        self._lines = source.lines
+        self._texts: list[str] = []
+        self._numbers: dict[tuple[int, Location | None], int] = {}
+        self._scopes: dict[Location, tuple[int, int]] = {}  # subprogram, where it is inlined
+        kind = "DebugDirectivesOnly" if source.directives else "FullDebug"
+        self._file = self._add(
+            f'!DIFile(filename: "{_escaped(source.file)}", directory: "{_escaped(source.folder)}")'
+        )
+        self._unit = self._add(
+            f"distinct !DICompileUnit(language: DW_LANG_C11, file: !{self._file}, "
+            f'producer: "sardonyx {__version__}", isOptimized: true, runtimeVersion: 0, emissionKind: {kind})'
+        )
+        nothing = self._add("!{}")
+        self._type = self._add(f"!DISubroutineType(types: !{nothing})")
+        self.subprogram = self._subprogram(symbol, 1)
+
+    def number(self, op: Op | None) -> int:
+        """The number of the location of an op's instructions; of the function's own for None."""
+        location = None
+        if op is not None and op.location.origins and op.location != self._function.location:
+            location = op.location
+        line = self._lines.get(op, 1) if op is not None else 1
+        key = (line, location)
+        found = self._numbers.get(key)
+        if found is None:
+            if location is None:
+                place = f"scope: !{self.subprogram}"
+            else:
+                scope, site = self._scope(location, line)
+                place = f"scope: !{scope}, inlinedAt: !{site}"
+            found = self._numbers[key] = self._add(f"!DILocation(line: {line}, {place})")
+        return found
+
+    def metadata(self) -> str:
+        """The module's metadata, behind those of `objects.METADATA`."""
+        version = self._add('!{i32 2, !"Debug Info Version", i32 3}')
+        dwarf = self._add('!{i32 7, !"Dwarf Version", i32 4}')
+        lines = [f"!{number} = {text}" for number, text in enumerate(self._texts, _FIRST)]
+        return "\n".join(
+            [
+                f"!llvm.dbg.cu = !{{!{self._unit}}}",
+                f"!llvm.module.flags = !{{!{version}, !{dwarf}}}",
+                *lines,
+                "",
+            ]
+        )
+
+    def _scope(self, location: Location, line: int) -> tuple[int, int]:
+        """The subprogram of nodes, and the place in the function where it is inlined: its first line."""
+        found = self._scopes.get(location)
+        if found is None:
+            scope = self._subprogram(scope_name(location), line)
+            site = self._add(f"distinct !DILocation(line: {line}, scope: !{self.subprogram})")
+            found = self._scopes[location] = (scope, site)
+        return found
+
+    def _subprogram(self, name: str, line: int) -> int:
+        return self._add(
+            f'distinct !DISubprogram(name: "{_escaped(name)}", scope: !{self._file}, file: !{self._file}, '
+            f"line: {line}, type: !{self._type}, scopeLine: {line}, "
+            f"spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !{self._unit})"
+        )
+
+    def _add(self, text: str) -> int:
+        self._texts.append(text)
+        return len(self._texts) - 1 + _FIRST
+
+
+class Trace:
+    """Remembers which op emitted which lines of a body, and attaches their locations in the end."""
+
+    def __init__(self, lines: list[str], info: DebugInfo) -> None:
+        self._lines = lines
+        self._info = info
+        self._current: Op | None = None
+        self._marks: list[tuple[int, Op | None]] = [(0, None)]
+
+    def run(self, ops: Iterable[Op], emit: Callable[[Op], None]) -> None:
+        """Emit ops, each under a mark of its own; may be called again inside."""
+        outer = self._current
+        for op in ops:
+            self._current = op
+            self._marks.append((len(self._lines), op))
+            emit(op)
+        self._current = outer
+        self._marks.append((len(self._lines), outer))
+
+    def attach(self) -> None:
+        """Write the locations behind the instructions."""
+        ends = [start for start, _ in self._marks[1:]] + [len(self._lines)]
+        for (start, op), end in zip(self._marks, ends, strict=True):
+            if start == end:
+                continue
+            suffix = f", !dbg !{self._info.number(op)}"
+            for at in range(start, end):
+                if self._lines[at].startswith("  "):
+                    self._lines[at] += suffix
+
+
+def _escaped(text: str) -> str:
+    """As LLVM's strings are written."""
+    return "".join(
+        chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in text.encode()
+    )
