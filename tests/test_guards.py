@@ -24,7 +24,8 @@ LAYERS = (
         "compiled models in memory, cache, file",
     ),
     (
-        "sardonyx.model sardonyx.specialised sardonyx.extension sardonyx.stages sardonyx.operator_table",
+        "sardonyx.model sardonyx.specialised sardonyx.extension sardonyx.stages sardonyx.operator_table "
+        "sardonyx.listing sardonyx.listing_text",
         "what a program calls",
     ),
     ("sardonyx sardonyx.cli sardonyx.__main__", "what a user calls"),
