@@ -17,14 +17,15 @@ LAYERS = (
     ("sardonyx.ops sardonyx.loop", "operators in core ops; loop nests"),
     ("sardonyx.kernels", "loops of each kind of group"),
     ("sardonyx.passes", "from nodes to a scheduled program"),
-    ("sardonyx.pipeline sardonyx.targets", "the passes in order; machines"),
+    ("sardonyx.pass_manager sardonyx.pipeline sardonyx.targets", "the passes in order; machines"),
     ("sardonyx.codegen", "LLVM IR, objects, the process"),
     (
-        "sardonyx.parts sardonyx.model_cache sardonyx.build sardonyx.artifact",
-        "compiled models in memory, cache, file",
+        "sardonyx.parts sardonyx.model_cache sardonyx.source sardonyx.stage_printer sardonyx.stages "
+        "sardonyx.dumping sardonyx.reproducer sardonyx.build_options sardonyx.build sardonyx.artifact",
+        "stages as text; compiled models in memory, cache, file",
     ),
     (
-        "sardonyx.model sardonyx.specialised sardonyx.extension sardonyx.stages sardonyx.operator_table "
+        "sardonyx.model sardonyx.specialised sardonyx.extension sardonyx.operator_table "
         "sardonyx.listing sardonyx.listing_text",
         "what a program calls",
     ),

@@ -14,7 +14,7 @@ from sardonyx.codegen.objects import assembly
 from sardonyx.frontend.importer import import_model
 from sardonyx.listing import KernelListing, kernel_listing, model_listings
 from sardonyx.listing_text import downward, upward
-from sardonyx.pipeline import run_passes, to_program
+from sardonyx.pipeline import to_program
 from sardonyx.targets.host import host_target
 
 from .helpers import make_model
@@ -106,8 +106,7 @@ def test_lines_and_relations_fit(listings: list[KernelListing]) -> None:
 def test_debug_information_changes_no_instruction(model: onnx.ModelProto) -> None:
     """What is listed is what runs."""
     module, target = import_model(model), host_target()
-    run_passes(module)
-    program, _ = to_program(module, target)
+    program = to_program(module, target)
     for symbol, function in program.kernels.items():
         plain = kernel_text(function, symbol, target)
         assert "!dbg" not in plain and "DISubprogram" not in plain

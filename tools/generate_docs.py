@@ -141,7 +141,7 @@ EXAMPLE_TARGET = Target(
     vector_bytes=32,
     registers=16,
 )
-_MACHINE_STAGES = (Stage.LLVM, Stage.LLVM_OPT, Stage.ASM)
+_MACHINE_STAGES = (Stage.LLVM, Stage.LLVM_OPT, Stage.ASM, Stage.OBJECT)
 _BLOCK = re.compile(r"(<!-- example ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -192,7 +192,7 @@ def _example(stage: Stage) -> str:
 
 
 _MOST_LINES = 64
-_COMMENT = {Stage.LLVM: ";", Stage.LLVM_OPT: ";", Stage.ASM: "#"}
+_COMMENT = {Stage.LLVM: ";", Stage.LLVM_OPT: ";", Stage.ASM: "#", Stage.OBJECT: "#"}
 
 
 def _middle_out(text: str, comment: str) -> str:
@@ -227,17 +227,28 @@ def _instructions(text: str) -> str:
     return "".join(f"{line}\n" for line in lines[start:end] if not line.startswith("\t."))
 
 
+def _sections(text: str) -> str:
+    """The sections, and the beginning of the code."""
+    lines = text.splitlines()
+    code = next(i for i, line in enumerate(lines) if line.startswith("\t"))
+    rest = [line for line in lines[code + 3 :] if not line.startswith("\t")]
+    return "\n".join([*lines[: code + 3], "\t...", *rest]) + "\n"
+
+
 _SHORTEN: dict[Stage, Callable[[str], str]] = {
     Stage.LOOP: _without_attributes,
     Stage.PLANNED: _program_only,
     Stage.LLVM: _first_function,
     Stage.LLVM_OPT: _first_function,
     Stage.ASM: _instructions,
+    Stage.OBJECT: _sections,
 }
 
 
 def _language(stage: Stage) -> str:
-    return {Stage.LLVM: "llvm", Stage.LLVM_OPT: "llvm", Stage.ASM: "asm"}.get(stage, "mlir")
+    return {Stage.LLVM: "llvm", Stage.LLVM_OPT: "llvm", Stage.ASM: "asm", Stage.OBJECT: "text"}.get(
+        stage, "mlir"
+    )
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -1,23 +1,27 @@
-"""Compiling for real: from a module of the onnx level to the parts of a compiled model."""
+"""Compiling for real: from a model's source to the parts of a compiled model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from sardonyx import dumping, reproducer
+from sardonyx.build_options import USUAL, BuildOptions
 from sardonyx.codegen.compile import kernel_text, whole_program_text
 from sardonyx.codegen.objects import Objects
-from sardonyx.frontend.external_files import external_files
-from sardonyx.frontend.importer import import_model
-from sardonyx.frontend.load import ModelSource, load_model
+from sardonyx.errors import CompileError
+from sardonyx.frontend.load import ModelSource
 from sardonyx.interpreter import compiling
 from sardonyx.ir.graph import Function, Module, walk
 from sardonyx.kernels.target import Target
 from sardonyx.parts import ENTRY, Bytes, Parts
+from sardonyx.pass_manager import PassFailure, Step, failed, run_steps
+from sardonyx.passes.budget import limited
 from sardonyx.passes.program import Port, Program
-from sardonyx.pipeline import run_passes, to_program, with_structures
+from sardonyx.pipeline import pipeline, remaining, steps_of
+from sardonyx.source import open_source
 from sardonyx_runtime.signature import Argument, Signature
 
 __all__ = ["build", "build_module"]
@@ -25,31 +29,73 @@ __all__ = ["build", "build_module"]
 _ALIGN = 64
 
 
-def build(model: ModelSource, target: Target, *, use_cache: bool = True) -> tuple[Parts, list[str]]:
+def _steps(module: Module, target: Target, passes: str | None, **options: Any) -> tuple[Step, ...]:
+    """The steps that a module has to go through; ``passes`` are the steps up to `schedule`."""
+    usual = pipeline(target, **options)
+    if passes is None:
+        return remaining(module, usual)
+    try:
+        given = steps_of(passes, target)
+    except ValueError as error:
+        raise CompileError(str(error)) from error
+    names = {step.run.name for step in given}
+    return (*given, *(step for step in usual[-2:] if step.run.name not in names))
+
+
+def build(
+    model: ModelSource, target: Target, *, use_cache: bool = True, options: BuildOptions = USUAL
+) -> tuple[Parts, list[str]]:
     """The parts of a model, and the files outside of it that its tensors lie in."""
     with compiling():
-        proto, base_dir = load_model(model)
-        files = external_files(proto)
-        return build_module(import_model(proto, base_dir=base_dir), target, use_cache=use_cache), files
+        source = open_source(model)
+        return build_module(source.module, target, use_cache=use_cache, options=options), source.files
 
 
 def build_module(
-    module: Module, target: Target, *, use_cache: bool = True, structures: Mapping[str, Any] | None = None
+    make: Callable[[], Module],
+    target: Target,
+    *,
+    use_cache: bool = True,
+    structures: Mapping[str, Any] | None = None,
+    options: BuildOptions = USUAL,
 ) -> Parts:
-    """The parts of a module of the onnx level (it is consumed).
+    """The parts of a module that ``make`` makes, of any level; it is made again only to report a failure.
 
     ``structures`` are those of inputs that are sequences or optionals (see ``core/aggregates.py``).
     """
-    with compiling(), Objects(target, use_cache=use_cache) as objects:
+    with compiling(), limited(options.opt_limit) as budget, Objects(target, use_cache=use_cache) as objects:
+        watch = dumping.current()
 
         def compile_kernel(symbol: str, function: Function) -> None:
-            objects.add(symbol, kernel_text(function, symbol, target))
+            try:
+                text = kernel_text(function, symbol, target)
+            except CompileError:
+                raise
+            except Exception as error:
+                raise failed("codegen", 0, error, function.location) from error
+            watch.code(symbol, text, target)
+            objects.add(symbol, text)
 
-        run_passes(module, steps=with_structures(structures))
-        program, plan = to_program(module, target, on_kernel=compile_kernel)
-        objects.add("program", whole_program_text(program, target, ENTRY))
+        module = make()
+        steps = _steps(module, target, options.passes, structures=structures, on_kernel=compile_kernel)
+        try:
+            watch.module(module, steps)
+            run_steps(module, steps, watch.observers, verify_each=options.verify_each)
+            program = Program.from_module(module)
+            if all(step.run.name != "schedule" for step in steps):
+                for symbol, function in program.kernels.items():
+                    compile_kernel(symbol, function)
+            text = whole_program_text(program, target, ENTRY)
+            watch.code(ENTRY, text, target)
+            objects.add("program", text)
+        except PassFailure as failure:
+            raise reproducer.write_for(
+                failure, make, steps, target, options.reproducer, options.opt_limit
+            ) from failure
+        if options.budget is not None:
+            options.budget.asked, options.budget.last = budget.asked, budget.last
         weights = _weights(program)
-        return Parts(_signature(program, len(plan.chunks)), objects.finish(), weights, program.externals)
+        return Parts(_signature(program), objects.finish(), weights, program.externals, program.structure)
 
 
 def _weights(program: Program) -> Bytes:
@@ -63,7 +109,7 @@ def _weights(program: Program) -> Bytes:
     return weights
 
 
-def _signature(program: Program, chunks: int) -> Signature:
+def _signature(program: Program) -> Signature:
     nodes = {
         op.attributes["message"]: program.locations[op.attributes["node"]].names
         for op in walk(program.main)
@@ -74,7 +120,7 @@ def _signature(program: Program, chunks: int) -> Signature:
         tuple(_argument(p) for p in program.outputs),
         tuple(location.names for location in program.locations),
         tuple((nodes.get(number, ""), text) for number, text in enumerate(program.messages)),
-        chunks,
+        len(program.chunks),
     )
 
 

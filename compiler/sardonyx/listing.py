@@ -16,7 +16,6 @@ from typing import Any
 from sardonyx.codegen.compile import kernel_text, whole_program_text
 from sardonyx.codegen.debug_info import DebugSource
 from sardonyx.codegen.objects import machine_text, optimise
-from sardonyx.frontend.importer import import_model
 from sardonyx.frontend.load import ModelSource
 from sardonyx.interpreter import compiling
 from sardonyx.ir.graph import Function, Location, Op, walk
@@ -24,7 +23,8 @@ from sardonyx.ir.printer import function_lines, print_block
 from sardonyx.kernels.target import Target
 from sardonyx.parts import ENTRY
 from sardonyx.passes.program import Program
-from sardonyx.pipeline import run_passes, to_program
+from sardonyx.pipeline import to_program
+from sardonyx.source import open_source
 from sardonyx.targets.host import host_target
 
 __all__ = ["KernelListing", "kernel_listing", "model_listings", "program_listing", "program_listings"]
@@ -118,9 +118,7 @@ def model_listings(
     """
     target = target or host_target()
     with compiling():
-        module = import_model(model)
-        run_passes(module)
-        program, _ = to_program(module, target)
+        program = to_program(open_source(model).module(), target)
         found = list(program_listings(program, target, node))
     if not found:
         names = sorted({o.name for op in walk(program.main) for o in op.location.origins})

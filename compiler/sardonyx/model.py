@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib import import_module
 from typing import Any
 
 from sardonyx import cache as disk_cache
 from sardonyx import model_cache
+from sardonyx.build_options import USUAL, BuildOptions
 from sardonyx.codegen.jit import JitLibrary, support_addresses
 from sardonyx.codegen.objects import support_object
 from sardonyx.core.external import address_of
@@ -17,7 +19,7 @@ from sardonyx.parts import ENTRY, Parts
 from sardonyx.targets.host import host_target
 from sardonyx_runtime.native import NativeModel
 
-__all__ = ["CompiledModel", "compile"]
+__all__ = ["CompiledModel", "compile", "compile_with"]
 
 
 class CompiledModel(NativeModel):
@@ -57,25 +59,52 @@ class CompiledModel(NativeModel):
         return text
 
 
-def compile(model: Any, *, threads: int | None = None, cache: bool = True) -> CompiledModel:
+def compile(
+    model: Any,
+    *,
+    threads: int | None = None,
+    cache: bool = True,
+    passes: str | None = None,
+    verify_each: bool = False,
+    opt_limit: int | None = None,
+    reproducer: str | None = None,
+) -> CompiledModel:
     """Compile a model: a path, bytes, or a ``ModelProto``.
+
+    A path that ends in ``.mlir`` is IR text of any level, as `sardonyx dump` and `sardonyx opt` write it.
 
     ``threads`` is how many threads a run may use (default: all cores of the process).  With ``cache``,
     what is compiled is kept on disk and looked up there (see ``sardonyx.cache``): a model given by path or
     as bytes that was compiled before is ready in a moment.
+    The rest is for those who look for a fault, see docs/debugging-passes.md: ``passes`` is a pipeline in place
+    of the usual one (``"lower,simplify,fuse{max=1}"``); ``verify_each`` checks the IR after each pass;
+    ``opt_limit`` is how many optimisation steps may be taken; ``reproducer`` is the file to write if a pass
+    breaks down.
+
     CompileError names the node that cannot be compiled.
     """
+    options = BuildOptions(passes, verify_each, opt_limit, reproducer)
+    return compile_with(options, model, threads=threads, cache=cache)
+
+
+def compile_with(
+    options: BuildOptions, model: Any, *, threads: int | None = None, cache: bool = True
+) -> CompiledModel:
+    """`compile`, its rarer options in one value."""
     target = host_target()
     count = threads or _processors()
     use_cache = cache and disk_cache.enabled()
-    source = model_cache.source_of(model) if use_cache else None
+    keeps = use_cache and options == USUAL and not _watched()
+    source = model_cache.source_of(model) if keeps else None
     parts = model_cache.load(source, target) if source is not None else None
     if parts is None:
         # What only compiling needs is loaded when something is compiled.
         try:
-            parts, files = import_module("sardonyx.build").build(model, target, use_cache=use_cache)
+            parts, files = import_module("sardonyx.build").build(
+                model, target, use_cache=use_cache, options=options
+            )
         except NeedsConstant as error:
-            return _specialised(model, error, threads=threads, cache=cache)
+            return _specialised(model, error, options, threads=threads, cache=cache)
         if source is not None:
             model_cache.store(source, target, parts, files)
         if use_cache:
@@ -83,16 +112,25 @@ def compile(model: Any, *, threads: int | None = None, cache: bool = True) -> Co
     return CompiledModel(model, parts, target, count, use_cache=use_cache)
 
 
-def _specialised(model: Any, error: NeedsConstant, *, threads: int | None, cache: bool) -> CompiledModel:
+def _watched() -> bool:
+    """Whether somebody collects what passes leave behind (only then is the module loaded that does it)."""
+    dumping = sys.modules.get("sardonyx.dumping")
+    return dumping is not None and dumping.active()
+
+
+def _specialised(
+    model: Any, error: NeedsConstant, options: BuildOptions, *, threads: int | None, cache: bool
+) -> CompiledModel:
     """A model whose code depends on values that are fed: compiled when they are known."""
 
     target = host_target()
 
-    def compile_variant(module: Any, structures: Any) -> CompiledModel:
+    def compile_variant(make: Any, structures: Any) -> tuple[CompiledModel, Any]:
         use_cache = cache and disk_cache.enabled()
         build_module = import_module("sardonyx.build").build_module
-        parts = build_module(module, target, use_cache=use_cache, structures=structures)
-        return CompiledModel(model, parts, target, threads or _processors(), use_cache=use_cache)
+        parts = build_module(make, target, use_cache=use_cache, structures=structures, options=options)
+        made = CompiledModel(model, parts, target, threads or _processors(), use_cache=use_cache)
+        return made, parts.structure
 
     made: CompiledModel = import_module("sardonyx.specialised").SpecialisedModel(
         model, error, compile_variant

@@ -31,6 +31,7 @@ class Parts:
     objects: Mapping[str, bytes]
     weights: Bytes
     externals: Mapping[str, str] = field(default_factory=dict)  # symbols to import; never stored
+    structure: tuple[Any, ...] | None = None  # of outputs that are sequences or optionals; never stored
 
     def description(self) -> dict[str, Any]:
         """Everything but the contents, as JSON knows it."""

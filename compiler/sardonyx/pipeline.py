@@ -1,87 +1,88 @@
-"""The pipeline: from a module of the onnx level to a scheduled program, as one list.
+"""The pipeline: from a module of the onnx level to a program with its memory planned, as one list.
 
-``observe`` is called after every pass with its name and the module: dumps, verification and timing
-all hang on it.
+The order is data; what runs, times, verifies and dumps it is ``pass_manager.py``.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from sardonyx import core, loop
 from sardonyx.ir.graph import Function, Module
 from sardonyx.kernels.target import Target
+from sardonyx.pass_manager import Pass, Step, parse_passes, register_pass, registered_passes, run_steps
+from sardonyx.passes.fold import Fold
 from sardonyx.passes.fold_moves import FoldMoves
 from sardonyx.passes.fuse import Fuse
 from sardonyx.passes.layout import Layout
 from sardonyx.passes.lower import LowerToCore
-from sardonyx.passes.plan_memory import MemoryPlan, plan_memory
+from sardonyx.passes.plan_memory import PlanMemory, plan_memory
 from sardonyx.passes.program import Program
-from sardonyx.passes.schedule import schedule
+from sardonyx.passes.schedule import Schedule, schedule
 from sardonyx.passes.simplify import Simplify
 
-__all__ = ["PIPELINE", "Pass", "Step", "run_passes", "to_program"]
+__all__ = ["level_of", "pipeline", "remaining", "steps_of", "to_program"]
 
 assert core.__all__ and loop.__all__  # the imports declare the ops
 
-
-class Pass(Protocol):
-    """A pass: options are its fields; ``run`` says truthfully whether it changed the module."""
-
-    @property
-    def name(self) -> str: ...
-
-    def run(self, module: Module) -> bool: ...
+for _one in (LowerToCore, Simplify, Fold, Layout, FoldMoves, Fuse, PlanMemory):
+    register_pass(_one)
 
 
-@dataclass(frozen=True)
-class Step:
-    """A pass and the reason for its place; ``stage`` names what the module is from here on, for dumps."""
-
-    run: Pass
-    why: str
-    stage: str = ""
-
-
-PIPELINE: tuple[Step, ...] = (
-    Step(LowerToCore(), "everything behind works on typed core ops", "resolved"),
-    Step(Simplify(), "lowering leaves dead shape arithmetic and repeated constants", "core"),
-    Step(Layout(), "before fusion, so that chains of convolutions stay channels last"),
-    Step(Simplify(), "the transposes that have met their inverse leave dead ops"),
-    Step(FoldMoves(), "layouts are settled, so constants can be written down in theirs"),
-    Step(Fuse(), "last at this level: its groups are the kernels", "fused"),
-)
-
-
-def with_structures(structures: Mapping[str, Any] | None) -> tuple[Step, ...]:
-    """The pipeline for inputs of these structures."""
-    if structures is None:
-        return PIPELINE
-    first = PIPELINE[0]
-    return (Step(LowerToCore(structures), first.why, first.stage), *PIPELINE[1:])
-
-
-Observe = Callable[[str, Module, float], None]
-
-
-def run_passes(module: Module, observe: Observe | None = None, steps: tuple[Step, ...] = PIPELINE) -> None:
-    """Run the steps in order; ``observe(name, module, seconds)`` is called after each."""
-    for step in steps:
-        start = time.perf_counter()
-        step.run.run(module)
-        if observe is not None:
-            observe(step.run.name, module, time.perf_counter() - start)
-
-
-def to_program(
-    module: Module,
+def pipeline(
     target: Target,
-    name: str = "model",
+    *,
+    structures: Mapping[str, Any] | None = None,
     on_kernel: Callable[[str, Function], None] | None = None,
-) -> tuple[Program, MemoryPlan]:
-    """Schedule a fused module and place its memory; ``on_kernel`` is told of each kernel as it is made."""
-    program = schedule(module.main, target, name, on_kernel)
-    return program, plan_memory(program)
+) -> tuple[Step, ...]:
+    """The steps for a target.
+
+    ``structures`` are those of inputs that are sequences or optionals (see ``core/aggregates.py``);
+    ``on_kernel(symbol, function)`` is told of each kernel as soon as it is scheduled.
+    """
+    return (
+        Step(LowerToCore(structures), "everything behind works on typed core ops", "resolved"),
+        Step(
+            Simplify(), "lowering leaves dead shape arithmetic and repeated constants", "core", optional=True
+        ),
+        Step(Layout(), "before fusion, so that chains of convolutions stay channels last", optional=True),
+        Step(Simplify(), "the transposes that have met their inverse leave dead ops", optional=True),
+        Step(FoldMoves(), "layouts are settled: constants can be written down in theirs", optional=True),
+        Step(Fuse(), "last at this level: its groups are the kernels", "fused"),
+        Step(Schedule(target, on_kernel), "the groups are final: each becomes loops", "loop"),
+        Step(PlanMemory(), "every allocation and its life is known", "planned"),
+    )
+
+
+def steps_of(text: str, target: Target) -> tuple[Step, ...]:
+    """The steps of a pipeline's text; ValueError if it is none (see `parse_passes`)."""
+    known: dict[str, Callable[..., Pass]] = {**registered_passes(), "schedule": partial(Schedule, target)}
+    return tuple(Step(one) for one in parse_passes(text, known))
+
+
+def to_program(module: Module, target: Target) -> Program:
+    """The program of a module up to the fused level, which still knows the group that each kernel computes."""
+    run_steps(module, remaining(module, pipeline(target))[:-2])
+    program = schedule(module.main, target, "model")
+    plan_memory(program)
+    return program
+
+
+_ENTRY = {"onnx": 0, "core": 1, "fused": 6, "loop": 7, "planned": 8}
+
+
+def level_of(module: Module) -> str:
+    """The level a module is at: ``onnx``, ``core``, ``fused`` (groups are made), ``loop`` or ``planned``."""
+    names = {op.name for function in module.functions.values() for op in function.body.ops}
+    if any(n.startswith("onnx.") for n in names):
+        return "onnx"
+    if any(n.startswith("loop.") for n in names):
+        return "planned" if "chunks" in module.main.attributes else "loop"
+    return "fused" if "core.fused" in names else "core"
+
+
+def remaining(module: Module, steps: Sequence[Step]) -> tuple[Step, ...]:
+    """The steps of the whole `pipeline` that a module of some level still has to go through."""
+    return tuple(steps[_ENTRY[level_of(module)] :])

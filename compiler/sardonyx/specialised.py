@@ -31,7 +31,7 @@ __all__ = ["SpecialisedModel"]
 
 _VARIANTS = 16  # combinations remembered
 
-Compile = Callable[[Module, Mapping[str, Any]], NativeModel]
+Compile = Callable[[Callable[[], Module], Mapping[str, Any]], tuple[NativeModel, tuple[Any, ...] | None]]
 
 
 @dataclass(frozen=True)
@@ -169,14 +169,16 @@ class SpecialisedModel:
         structures: Mapping[str, Any],
         sizes: Mapping[str, int],
     ) -> _Variant:
-        module = import_model(self._proto, base_dir=self._base_dir)
-        _fix(module.main, values)
-        for argument in module.main.arguments:
-            if isinstance(argument.type, TensorType):
-                shape = tuple(substitute(d, sizes) for d in argument.type.shape)
-                argument.type = TensorType(argument.type.dtype, shape)
-        model = self._compile(module, structures)
-        variant = _Variant(model, module.main.attributes.get("structure"))
+        def make() -> Module:
+            module = import_model(self._proto, base_dir=self._base_dir)
+            _fix(module.main, values)
+            for argument in module.main.arguments:
+                if isinstance(argument.type, TensorType):
+                    shape = tuple(substitute(d, sizes) for d in argument.type.shape)
+                    argument.type = TensorType(argument.type.dtype, shape)
+            return module
+
+        variant = _Variant(*self._compile(make, structures))
         if len(self._variants) >= _VARIANTS:
             self._variants.popitem(last=False)
         self._variants[key] = variant
@@ -201,7 +203,7 @@ def _fix(function: Function, values: Mapping[str, np.ndarray[Any, Any]]) -> None
 def _structure(value: Any, kind: Type, argument: tuple[str, Type]) -> tuple[Any, ...]:
     """The structure of what is fed to an argument (its name and type), which has to be of this type."""
     if isinstance(kind, OptionalType):
-        return ("optional", None) if value is None else _structure(value, kind.element, argument)
+        return ("optional", ()) if value is None else _structure(value, kind.element, argument)
     if isinstance(kind, SequenceType):
         if not isinstance(value, (list, tuple)):
             raise _misfit(value, argument)

@@ -23,6 +23,7 @@ SHOWN = {
     "llvm": "define",
     "llvm-opt": "define",
     "asm": ".globl",
+    "object": "# section .text:",
 }
 
 

@@ -10,7 +10,9 @@ import pytest
 from sardonyx.core.interpret import interpret
 from sardonyx.errors import RuntimeFault
 from sardonyx.frontend import import_model
-from sardonyx.pipeline import run_passes
+from sardonyx.pass_manager import run_steps
+from sardonyx.pipeline import pipeline
+from sardonyx.targets.host import host_target
 
 from ..case_files import Case, read_cases
 from ..helpers import check, make_model, prepare
@@ -26,7 +28,7 @@ def test_passes_change_no_result(case: Case) -> None:
         case.nodes, case.inputs, opset=case.opset, constants=case.constants, outputs=list(case.outputs)
     )
     module = import_model(model)
-    run_passes(module)
+    run_steps(module, pipeline(host_target())[:6])
     got = interpret(module.main, [case.inputs[a.name] for a in module.main.arguments])
     for fused, plain in zip(got, prepare(model)(case.inputs), strict=True):
         check(fused, plain, nan_bits=True)

@@ -15,9 +15,10 @@ import pytest
 
 from sardonyx.frontend import import_model
 from sardonyx.ir.graph import Block, Op, Value, walk
-from sardonyx.passes.plan_memory import MemoryPlan
+from sardonyx.pass_manager import run_steps
+from sardonyx.passes.plan_memory import MemoryPlan, memory_plan
 from sardonyx.passes.program import Program
-from sardonyx.pipeline import run_passes, to_program
+from sardonyx.pipeline import pipeline
 from sardonyx.targets.host import host_target
 from sardonyx_runtime.dims import Dim, evaluate, symbols_of
 
@@ -27,8 +28,9 @@ from .random_graphs import CONSTANTS, FEEDS, Graphs
 
 def planned(nodes: Any, feeds: Any, **options: Any) -> tuple[Program, MemoryPlan]:
     module = import_model(make_model(nodes, feeds, **options))
-    run_passes(module)
-    return to_program(module, host_target())
+    run_steps(module, pipeline(host_target()))
+    program = Program.from_module(module)
+    return program, memory_plan(program)
 
 
 @dataclass

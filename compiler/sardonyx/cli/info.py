@@ -16,8 +16,9 @@ from sardonyx.frontend import import_model, schemas
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Function, Module, walk
 from sardonyx.ir.types import Type
-from sardonyx.passes.program import Port
-from sardonyx.pipeline import run_passes, to_program
+from sardonyx.pass_manager import run_steps
+from sardonyx.passes.program import Port, Program
+from sardonyx.pipeline import pipeline
 from sardonyx.stages import kernel_locations
 from sardonyx.targets.host import host_target
 
@@ -105,8 +106,8 @@ def _type(kind: Type | None) -> str:
 def _compiled(module: Module) -> tuple[list[tuple[str, object]], list[list[object]]]:
     """Facts on the compiled model, and a row per kernel, the largest first."""
     target = host_target()
-    run_passes(module)
-    program, plan = to_program(module, target)
+    run_steps(module, pipeline(target))
+    program = Program.from_module(module)
     code = {
         symbol: _code_size(compile_text(kernel_text(function, symbol, target), target))
         for symbol, function in program.kernels.items()
@@ -119,8 +120,8 @@ def _compiled(module: Module) -> tuple[list[tuple[str, object]], list[list[objec
         ("code", f"{amount(sum(code.values()))}, and {amount(entry)} for the entry point"),
         ("weights", f"{amount(program.weights.size)} in {len(program.weights.items)} tensors"),
     ]
-    for number, size in enumerate(plan.chunks):
-        name = "arena" if len(plan.chunks) == 1 else f"arena {number}"
+    for number, size in enumerate(program.chunks):
+        name = "arena" if len(program.chunks) == 1 else f"arena {number}"
         facts.append((name, amount(size) if isinstance(size, int) else f"{size} bytes"))
     nodes = kernel_locations(program)
     largest = sorted(code, key=lambda s: -code[s])

@@ -5,7 +5,7 @@ not; a model that is fed such values, or gives them, is compiled for their struc
 ``sardonyx.specialised``).
 
 A structure is ``("tensor", element type, shape)``, ``("sequence", structures)`` or
-``("optional", structure or None)``.
+``("optional", structure)``, the latter ``()`` for nothing.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def structure_of(value: Any) -> Structure:
     if isinstance(value, SequenceValue):
         return ("sequence", tuple(structure_of(e) for e in value.elements))
     if isinstance(value, OptionalValue):
-        return ("optional", None if value.value is None else structure_of(value.value))
+        return ("optional", () if value.value is None else structure_of(value.value))
     return ("tensor", value.type.dtype, value.type.shape)
 
 
@@ -95,7 +95,7 @@ def rebuild(structure: Structure, kind: Type, leaf: Callable[[Structure], Any]) 
         return SequenceValue(tuple(rebuild(s, element, leaf) for s in inside), element)
     if what == "optional":
         element = kind.element if isinstance(kind, OptionalType) else UnrankedType(None)
-        return OptionalValue(None if inside is None else rebuild(inside, element, leaf), element)
+        return OptionalValue(None if inside == () else rebuild(inside, element, leaf), element)
     return leaf(structure)
 
 
@@ -105,5 +105,5 @@ def assemble(structure: Structure, leaves: Iterator[Any]) -> Any:
     if what == "sequence":
         return [assemble(s, leaves) for s in inside]
     if what == "optional":
-        return None if inside is None else assemble(inside, leaves)
+        return None if inside == () else assemble(inside, leaves)
     return next(leaves)

@@ -134,7 +134,7 @@ declare(
 )
 declare("loop.weights", "", "offset dtype", doc="a place in the constant blob, in bytes from its start")
 declare("loop.allocate", "", "size dtype", doc="memory of `size` bytes, not placed yet")
-declare("loop.place", "", "chunk offset dtype", doc="memory at an offset in bytes of an arena chunk")
+declare("loop.place", "", "chunk offset size? dtype", doc="memory at an offset in bytes of an arena chunk")
 declare("loop.part", "whole", "offset dtype", doc="memory at an offset in bytes of a larger tensor")
 declare(
     "loop.arena",

@@ -13,6 +13,7 @@ import numpy as np
 
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Block, Module, Op, blocks
+from sardonyx.passes.budget import allowed
 from sardonyx.passes.simplify import remove_unused
 
 __all__ = ["FoldMoves"]
@@ -39,6 +40,8 @@ def _fold(block: Block) -> bool:
             continue
         source = op.operands[0].op
         if source is None or source.name != "core.constant":
+            continue
+        if not allowed("fold-moves", "transpose a constant", op):
             continue
         dense: Dense = source.attributes["value"]
         turned = np.ascontiguousarray(dense.array.transpose(op.attributes["permutation"]))

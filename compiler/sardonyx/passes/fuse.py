@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from sardonyx.ir.declare import Trait, has_trait
 from sardonyx.ir.graph import Block, HasBody, Module, Op, Region, Value, blocks
+from sardonyx.passes.budget import allowed
 from sardonyx.passes.collapse import collapse_region
 from sardonyx.passes.fuse_contraction import contraction_groups
 from sardonyx.passes.fuse_rows import rows_groups
@@ -62,16 +63,18 @@ class Fuse:
     name: str = field(default="fuse", init=False)
 
     def run(self, module: Module) -> bool:
+        changed = False
         for function in module.functions.values():
             for block in blocks(function):
-                remove_unused(block)
-                _repeat_for_each_user(block)
-                _Fuser(Region(block), self.max).run()
-        return True
+                changed |= remove_unused(block)
+                changed |= _repeat_for_each_user(block)
+                changed |= _Fuser(Region(block), self.max).run()
+        return changed
 
 
-def _repeat_for_each_user(block: Block) -> None:
+def _repeat_for_each_user(block: Block) -> bool:
     """A single element that several ops want repeated is repeated by each of them: no memory is filled with it."""
+    changed = False
     for op in block.ops.copy():
         if op.name != "core.broadcast" or op.operands[0].type.size != 1:
             continue
@@ -84,6 +87,8 @@ def _repeat_for_each_user(block: Block) -> None:
             copy.block = block
             block.ops.insert(block.ops.index(op) + 1, copy)
             user.set_operands([copy.result if o is op.result else o for o in user.operands])
+            changed = True
+    return changed
 
 
 def is_scalar_constant(value: Value) -> bool:
@@ -101,13 +106,13 @@ class _Fuser:
         self.most = most
         self.group_of: dict[Op, list[Op]] = {}
 
-    def run(self) -> None:
+    def run(self) -> bool:
         body = self.function.body
         groups: list[list[Op]] = []
-        for group in contraction_groups(self.function):
+        for group in contraction_groups(self.function, self.most):
             groups.append(group)
             self.group_of.update(dict.fromkeys(group, group))
-        for group in rows_groups(self.function, self.group_of):
+        for group in rows_groups(self.function, self.group_of, self.most):
             groups.append(group)
             self.group_of.update(dict.fromkeys(group, group))
         for op in reversed(body.ops.copy()):
@@ -119,10 +124,12 @@ class _Fuser:
             else:
                 group = self._pull(op)
             groups.append(group)
-        for group in reversed(groups):
-            if not all(op.name in VIEWS for op in group):
-                make_group(group, _kind(group))
-        sort_block(body)
+        made = [group for group in reversed(groups) if not all(op.name in VIEWS for op in group)]
+        for group in made:
+            make_group(group, _kind(group))
+        if made:
+            sort_block(body)
+        return bool(made)
 
     def _fusible(self, op: Op) -> bool:
         return has_trait(op, Trait.ELEMENTWISE) or has_trait(op, Trait.MOVEMENT) or op.name in _GATHERS
@@ -163,6 +170,10 @@ class _Fuser:
                 ):
                     continue  # an element that is read often would be computed as often
                 if op.name == "core.unfold" and producer.name not in _PLAIN:
+                    continue
+                if len(group) >= self.most or not allowed(
+                    "fuse", "pull into the group of its user", producer
+                ):
                     continue
                 group.append(producer)
                 self.group_of[producer] = group

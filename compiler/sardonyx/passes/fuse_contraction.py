@@ -14,6 +14,7 @@ from sardonyx.ir.graph import Block, HasBody, Op, Value
 from sardonyx.ir.types import Shape
 from sardonyx.kernels.epilogue import output_strides
 from sardonyx.kernels.views import view_of
+from sardonyx.passes.budget import allowed
 from sardonyx.passes.product_form import PRODUCTS, copy_for, form_of, to_product_form
 from sardonyx.passes.simplify import remove_unused
 
@@ -22,8 +23,9 @@ __all__ = ["contraction_groups"]
 _MOST = 32  # ops of an epilogue
 
 
-def contraction_groups(function: HasBody) -> list[list[Op]]:
-    """One list of ops (in program order) per product; rewrites the function so that they fit."""
+def contraction_groups(function: HasBody, most: int = _MOST) -> list[list[Op]]:
+    """One list of ops (in program order) per product, with at most ``most`` behind it; rewrites the function so that they fit."""
+    most = min(most, _MOST)
     body = function.body
     to_product_form(body)
     for op in body.ops.copy():
@@ -38,8 +40,8 @@ def contraction_groups(function: HasBody) -> list[list[Op]]:
             continue
         form = form_of(op)
         members = {op, form} | absorbed.get(op, set())
-        members |= _grow(form, body.ops[body.ops.index(op) + 1 :], taken)
-        _pull(body, members, taken)
+        members |= _grow(form, body.ops[body.ops.index(op) + 1 :], taken, most)
+        _pull(body, members, taken, 2 * most if most > 1 else 1)
         taken |= members
         groups.append(members)
     groups += [
@@ -115,7 +117,7 @@ def _absorbed(op: Op) -> set[Op]:
 # -- the epilogue
 
 
-def _grow(form: Op, later: list[Op], taken: set[Op]) -> set[Op]:
+def _grow(form: Op, later: list[Op], taken: set[Op], most: int) -> set[Op]:
     """The ops after the product that its kernel does before it stores: as many as leave one result."""
     shape: Shape = form.result.type.shape
     members: set[Op] = {form}
@@ -131,9 +133,9 @@ def _grow(form: Op, later: list[Op], taken: set[Op]) -> set[Op]:
             has_trait(op, Trait.ELEMENTWISE)
             and op not in taken
             and op.result.type.shape == shape
-            and len(members) < _MOST
+            and len(members) < most
         )
-        if depends and not spoiled and fits:
+        if depends and not spoiled and fits and allowed("fuse", "compute behind a product", op):
             members.add(op)
             inside.add(op.result)
             live = [m for m in members if any(u not in members for u in m.result.uses)]
@@ -162,11 +164,11 @@ def _stored_through(tail: Op, taken: set[Op]) -> set[Op]:
     return set()
 
 
-def _pull(body: Block, members: set[Op], taken: set[Op]) -> None:
+def _pull(body: Block, members: set[Op], taken: set[Op], most: int) -> None:
     """Add what only feeds the epilogue: broadcasts (copied if others use them too), ops of its shape."""
     shapes = {op.result.type.shape for op in members if has_trait(op, Trait.ELEMENTWISE)}
     pending = [op for op in members if has_trait(op, Trait.ELEMENTWISE)]
-    while pending and len(members) < 2 * _MOST:
+    while pending and len(members) < most:
         op = pending.pop()
         for operand in op.operands:
             producer = operand.op

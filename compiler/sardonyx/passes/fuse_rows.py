@@ -7,11 +7,12 @@ the normalisations become one group each.  Producers are pulled in afterwards, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from sardonyx.ir.declare import Trait, has_trait
 from sardonyx.ir.graph import HasBody, Op, Value, walk
 from sardonyx.ir.types import Shape, TensorType
+from sardonyx.passes.budget import allowed
 from sardonyx.passes.order import bound_symbols, mentioned_symbols
 
 __all__ = ["rows_groups"]
@@ -20,26 +21,27 @@ _MOST = 64
 _GATHERS = frozenset({"core.gather", "core.gather_elements", "core.gather_nd"})
 
 
-def rows_groups(function: HasBody, grouped: Mapping[Op, object]) -> list[list[Op]]:
-    """One list of ops (in program order) per group; ops already in ``grouped`` are left alone."""
+def rows_groups(function: HasBody, grouped: Mapping[Op, object], most: int = _MOST) -> list[list[Op]]:
+    """One list of at most some ``most`` ops (in program order) per group; what is in ``grouped`` is left alone."""
+    most = min(most, _MOST)
     taken: set[Op] = set(grouped)
     groups = []
     order = {op: i for i, op in enumerate(function.body.ops)}
     for op in function.body.ops:
         if op.name == "core.reduce" and op not in taken:
-            members = _grow(op, function.body.ops[order[op] + 1 :], taken)
-            _pull(members, taken)
+            members = _grow(op, function.body.ops[order[op] + 1 :], taken, most)
+            _pull(members, taken, 2 * most if most > 1 else 1)
             taken |= members
             groups.append(sorted(members, key=order.__getitem__))
     return groups
 
 
-def _grow(seed: Op, later: list[Op], taken: set[Op]) -> set[Op]:
+def _grow(seed: Op, later: list[Op], taken: set[Op], most: int) -> set[Op]:
     shape: Shape = seed.operands[0].type.shape
     axes = tuple(seed.attributes["axes"])
     kept = tuple(d for i, d in enumerate(shape) if i not in axes)
     with_ones = tuple(1 if i in axes else d for i, d in enumerate(shape))
-    allowed = {shape, kept, with_ones}
+    shapes = {shape, kept, with_ones}
     members = {seed}
     inside: set[Value] = set(seed.results)
     tainted: set[Value] = set()  # depends on the group by way of an op outside
@@ -52,7 +54,7 @@ def _grow(seed: Op, later: list[Op], taken: set[Op]) -> set[Op]:
         if op.name == "core.reduce":
             return bool(op.operands[0].type.shape == shape and tuple(op.attributes["axes"]) == axes)
         if has_trait(op, Trait.ELEMENTWISE):
-            return to in allowed
+            return to in shapes
         if op.name == "core.broadcast":
             return bool(to == shape and op.operands[0].type.shape == with_ones)
         return op.name == "core.reshape" and bool({op.operands[0].type.shape, to} <= {kept, with_ones})
@@ -63,7 +65,13 @@ def _grow(seed: Op, later: list[Op], taken: set[Op]) -> set[Op]:
         spoiled = any(o in tainted for o in needed) or (
             bool(bound) and not bound.isdisjoint(mentioned_symbols(op))
         )
-        if depends and not spoiled and len(members) < _MOST and fits(op):
+        if (
+            depends
+            and not spoiled
+            and len(members) < most
+            and fits(op)
+            and allowed("fuse", "grow around a reduction", op)
+        ):
             members.add(op)
             inside.update(op.results)
         elif depends or spoiled:
@@ -72,10 +80,10 @@ def _grow(seed: Op, later: list[Op], taken: set[Op]) -> set[Op]:
     return members
 
 
-def _pull(members: set[Op], taken: set[Op], fusible: Callable[[Op], bool] | None = None) -> None:
+def _pull(members: set[Op], taken: set[Op], most: int) -> None:
     """Add elementwise ops and movement that only the group uses."""
     pending = list(members)
-    while pending and len(members) < 2 * _MOST:
+    while pending and len(members) < most:
         op = pending.pop()
         for operand in op.operands:
             producer = operand.op
@@ -90,6 +98,8 @@ def _pull(members: set[Op], taken: set[Op], fusible: Callable[[Op], bool] | None
                 continue
             expands = op.name == "core.broadcast" and operand.type.size != op.result.type.size
             if expands and not has_trait(producer, Trait.MOVEMENT) and len(producer.operands) > 1:
+                continue
+            if not allowed("fuse", "pull into the group of a reduction", producer):
                 continue
             members.add(producer)
             pending.append(producer)

@@ -18,6 +18,7 @@ from sardonyx.ir.attributes import Dense
 from sardonyx.ir.declare import Trait, has_trait
 from sardonyx.ir.graph import Block, Module, Op, Value, blocks
 from sardonyx.ir.types import Shape
+from sardonyx.passes.budget import allowed
 
 __all__ = ["Layout"]
 
@@ -63,6 +64,10 @@ def _run(body: Block) -> bool:
         b = Builder(Block(), location=op.location)
         value = _rewritten(b, op)
         if value is None:
+            continue
+        if not allowed("layout", "work on the untransposed operand", op):
+            for one in reversed(b.block.ops):
+                one.drop_uses()
             continue
         changed = True
         if not value.name:

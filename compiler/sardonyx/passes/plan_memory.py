@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sardonyx.ir.graph import Block, Op, Value, walk
+from sardonyx.ir.graph import Block, Module, Op, Value, walk
 from sardonyx.passes.order import loop_symbols
 from sardonyx.passes.program import Program
 from sardonyx_runtime.dims import DimLike, floordiv, maximum, symbols_of
 
-__all__ = ["Allocation", "MemoryPlan", "plan_memory"]
+__all__ = ["Allocation", "MemoryPlan", "PlanMemory", "memory_plan", "plan_memory"]
 
 _ALIGN = 64
 
@@ -40,6 +40,21 @@ class MemoryPlan:
 
     allocations: list[Allocation] = field(default_factory=list)
     chunks: list[DimLike] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class PlanMemory:
+    """Requires: the loop level.  Ensures: every allocation is a ``loop.place`` in an arena chunk."""
+
+    name: str = field(default="plan-memory", init=False)
+
+    def run(self, module: Module) -> bool:
+        program = Program.from_module(module)
+        if program.planned:
+            return False
+        plan_memory(program)
+        program.to_module()
+        return True
 
 
 @dataclass
@@ -146,7 +161,8 @@ def plan_memory(program: Program) -> MemoryPlan:
             owner = one.value.op
             assert owner is not None
             owner.name = "loop.place"
-            owner.attributes = {"chunk": number, "offset": one.offset, "dtype": owner.attributes["dtype"]}
+            dtype = owner.attributes["dtype"]
+            owner.attributes = {"chunk": number, "offset": one.offset, "size": one.size, "dtype": dtype}
         plan.allocations += group
         plan.chunks.append(total)
         arena = Op("loop.arena", (), (), {"chunk": number, "size": total})
@@ -154,6 +170,22 @@ def plan_memory(program: Program) -> MemoryPlan:
         binder.block.ops.insert(0 if binder.op is None else binder.block.ops.index(binder.op) + 1, arena)
     _number_owned(body, len(plan.chunks))
     plan.chunks += [0] * program.owned
+    program.chunks, program.planned = plan.chunks, True
+    return plan
+
+
+def memory_plan(program: Program) -> MemoryPlan:
+    """The plan of a program whose memory is planned already, read off its ops."""
+    positions = _Positions(program.main.body)
+    plan = MemoryPlan(chunks=list(program.chunks))
+    for op in walk(program.main):
+        if op.name != "loop.place" or "size" not in op.attributes:
+            continue
+        life = positions.life(op.result) or (positions.of[op], positions.of[op])
+        a = op.attributes
+        plan.allocations.append(
+            Allocation(op.result, a["size"], *life, a["chunk"], a["offset"], op.result.name)
+        )
     return plan
 
 

@@ -1,12 +1,18 @@
-"""The program: what the passes behind `fuse` work on and code generation reads."""
+"""The program: what the passes behind `fuse` work on and code generation reads.
+
+A module of the loop level says the same: its kernels are functions, and what else a program knows (ports,
+constants, the nodes and messages of faults) stands in the attributes of ``main``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
+from sardonyx.errors import CompileError
 from sardonyx.ir.attributes import Dense
-from sardonyx.ir.graph import Block, Function, Location, Op, Value
+from sardonyx.ir.graph import Block, Function, Location, Module, Op, Origin
 from sardonyx_runtime.dims import DimLike
 from sardonyx_runtime.dtypes import DType
 
@@ -21,6 +27,10 @@ class Port:
     dtype: DType
     shape: tuple[DimLike, ...]
     default: Dense | None = None
+
+    def to_attributes(self) -> dict[str, Any]:
+        fields = {"name": self.name, "dtype": self.dtype, "shape": self.shape}
+        return fields if self.default is None else {**fields, "default": self.default}
 
 
 @dataclass
@@ -41,6 +51,12 @@ class Weights:
             self.size += -(-dense.array.nbytes // 64) * 64
         return found
 
+    def put(self, offset: int, dense: Dense) -> None:
+        """Note a tensor that has its place already."""
+        self._places[dense.key] = offset
+        self.items.append((offset, dense))
+        self.size = max(self.size, offset + -(-dense.array.nbytes // 64) * 64)
+
 
 @dataclass
 class Program:
@@ -55,8 +71,10 @@ class Program:
     locations: list[Location] = field(default_factory=list)  # by the node number of a fault
     messages: list[str] = field(default_factory=list)  # by the number of a `require`
     externals: dict[str, str] = field(default_factory=dict)  # functions of users: symbol -> key
+    structure: tuple[Any, ...] | None = None  # of outputs that are sequences or optionals
     owned: int = 0  # arena chunks that belong to one tensor of control flow each
-    sizes: dict[Value, DimLike] = field(default_factory=dict)  # bytes of each allocation
+    chunks: list[DimLike] = field(default_factory=list)  # bytes of each arena chunk, once memory is planned
+    planned: bool = False
     node_of_kernel: dict[str, Location] = field(default_factory=dict)
     group_of_kernel: dict[str, Op] = field(
         default_factory=dict
@@ -76,3 +94,53 @@ class Program:
         if location not in self.locations:
             self.locations.append(location)
         return self.locations.index(location)
+
+    def to_module(self) -> Module:
+        """The program as a module of the loop level; its functions are the program's own."""
+        self.main.attributes = {
+            "program": self.name,
+            "inputs": tuple(p.to_attributes() for p in self.inputs),
+            "outputs": tuple(p.to_attributes() for p in self.outputs),
+            "nodes": tuple(tuple(map(str, location.origins)) for location in self.locations),
+            "messages": tuple(self.messages),
+            "weights": tuple({"offset": offset, "value": dense} for offset, dense in self.weights.items),
+            "externals": dict(self.externals),
+            "owned": self.owned,
+        }
+        if self.planned:
+            self.main.attributes["chunks"] = tuple(self.chunks)
+        if self.structure is not None:
+            self.main.attributes["structure"] = self.structure
+        for symbol, location in self.node_of_kernel.items():
+            self.kernels[symbol].location = location
+        return Module({"main": self.main, **self.kernels})
+
+    @classmethod
+    def from_module(cls, module: Module) -> Program:
+        """The inverse of `to_module`.  CompileError for a module that does not say what a program needs."""
+        main, a = module.main, module.main.attributes
+        try:
+            program = cls(
+                a["program"],
+                main,
+                externals=dict(a["externals"]),
+                structure=a.get("structure"),
+                owned=a["owned"],
+            )
+            program.inputs = [Port(**p) for p in a["inputs"]]
+            program.outputs = [Port(**p) for p in a["outputs"]]
+            program.locations = [Location(tuple(map(Origin.parse, n))) for n in a["nodes"]]
+            program.messages, program.chunks = list(a["messages"]), list(a.get("chunks", ()))
+            program.planned = "chunks" in a
+            for item in a["weights"]:
+                program.weights.put(item["offset"], item["value"])
+        except (KeyError, TypeError) as error:
+            raise CompileError(
+                f"@main of the loop level lacks what a program needs, or has it in a wrong form: {error}",
+                hint="dump the stage `loop` or `planned` whole: its @main has these attributes",
+            ) from error
+        for symbol, function in module.functions.items():
+            if function is not main:
+                program.kernels[symbol] = function
+                program.node_of_kernel[symbol] = function.location
+        return program

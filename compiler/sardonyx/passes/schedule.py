@@ -9,7 +9,7 @@ from typing import Any
 
 from sardonyx.core.external import link_symbol
 from sardonyx.ir.attributes import Dense
-from sardonyx.ir.graph import Block, Function, Location, Op, Value, walk
+from sardonyx.ir.graph import Block, Function, Location, Module, Op, Value, walk
 from sardonyx.ir.types import BufferType, TensorType
 from sardonyx.kernels.kernel import Kernel, Scratch, StringHeap
 from sardonyx.kernels.map import copy_kernel
@@ -28,7 +28,24 @@ from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import DimLike, product, symbols_of
 from sardonyx_runtime.strings import records
 
-__all__ = ["schedule"]
+__all__ = ["Schedule", "schedule"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Requires: a fused module.  Ensures: the loop level (see `Program.to_module`).
+
+    ``on_kernel(symbol, kernel)`` is told of each kernel as soon as it is made.
+    """
+
+    target: Target
+    on_kernel: Callable[[str, Function], None] | None = None
+    name: str = field(default="schedule", init=False)
+
+    def run(self, module: Module) -> bool:
+        program = schedule(module.main, self.target, "model", self.on_kernel)
+        module.functions = program.to_module().functions
+        return True
 
 
 def schedule(
@@ -59,6 +76,7 @@ class _Scheduler:
         self.late = {s for op in walk(function) for s in bound_symbols(op)}
         self.block = program.main.body
         defaults = function.attributes.get("defaults", {})
+        program.structure = function.attributes.get("structure")
         names = function.attributes.get("outputs", ())
         for number, argument in enumerate(function.arguments):
             kind: TensorType = argument.type

@@ -12,6 +12,7 @@ from typing import Any
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.declare import Trait, has_trait
 from sardonyx.ir.graph import Block, Module, Op, Value, blocks
+from sardonyx.passes.budget import allowed
 
 __all__ = ["Simplify", "remove_unused"]
 
@@ -58,7 +59,7 @@ def _merge_equal(block: Block) -> bool:
             continue
         key = (op.name, op.operands, tuple(sorted((k, _hashable(v)) for k, v in op.attributes.items())))
         first = seen.setdefault(key, op)
-        if first is not op and op.result.uses:
+        if first is not op and op.result.uses and allowed("simplify", "merge with an equal one", op):
             first.location = first.location | op.location
             op.result.replace_by(first.result)
             changed = True
@@ -73,7 +74,18 @@ def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _reshape_of_reshape(op: Op) -> Value | None:
+@dataclass(frozen=True)
+class _Changed:
+    """The op as it is to be: other operands, and other attributes unless they stay."""
+
+    operands: tuple[Value, ...]
+    attributes: dict[str, Any] | None = None
+
+
+_Outcome = Value | _Changed | None  # use this value instead, change the op, nothing
+
+
+def _reshape_of_reshape(op: Op) -> _Outcome:
     """reshape(reshape(x)) = reshape(x); reshape(x) to its own shape = x."""
     (x,) = op.operands
     if x.type == op.result.type:
@@ -81,11 +93,11 @@ def _reshape_of_reshape(op: Op) -> Value | None:
     if x.op is not None and x.op.name == "core.reshape":
         if x.op.operands[0].type == op.result.type:
             return x.op.operands[0]
-        op.set_operands(x.op.operands)
+        return _Changed(x.op.operands)
     return None
 
 
-def _transpose_of_transpose(op: Op) -> Value | None:
+def _transpose_of_transpose(op: Op) -> _Outcome:
     """transpose(transpose(x, p), q) = transpose(x, p[q]); the identity permutation = x."""
     (x,) = op.operands
     permutation = tuple(op.attributes["permutation"])
@@ -94,27 +106,25 @@ def _transpose_of_transpose(op: Op) -> Value | None:
     if x.op is not None and x.op.name == "core.transpose":
         inner = x.op.attributes["permutation"]
         joint = tuple(inner[p] for p in permutation)
-        op.set_operands(x.op.operands)
-        op.attributes = {"permutation": joint}
-        return x.op.operands[0] if joint == tuple(range(len(joint))) else None
+        if joint == tuple(range(len(joint))):
+            return x.op.operands[0]
+        return _Changed(x.op.operands, {"permutation": joint})
     return None
 
 
-def _broadcast_of_broadcast(op: Op) -> Value | None:
+def _broadcast_of_broadcast(op: Op) -> _Outcome:
     """broadcast(broadcast(x)) = broadcast(x)."""
     (x,) = op.operands
-    if x.op is not None and x.op.name == "core.broadcast":
-        op.set_operands(x.op.operands)
-    return None
+    return _Changed(x.op.operands) if x.op is not None and x.op.name == "core.broadcast" else None
 
 
-def _idempotent(op: Op) -> Value | None:
+def _idempotent(op: Op) -> _Outcome:
     """f(f(x)) = f(x) for floor, abs, sign and the like."""
     (x,) = op.operands[:1]
     return x if x.op is not None and x.op.name == op.name else None
 
 
-_RULES: dict[str, Callable[[Op], Value | None]] = {
+_RULES: dict[str, Callable[[Op], _Outcome]] = {
     "core.reshape": _reshape_of_reshape,
     "core.transpose": _transpose_of_transpose,
     "core.broadcast": _broadcast_of_broadcast,
@@ -127,11 +137,15 @@ def _rewrite(block: Block) -> bool:
         rule = _RULES.get(op.name) or (_idempotent if has_trait(op, Trait.IDEMPOTENT) else None)
         if rule is None or not op.result.uses:
             continue
-        before = op.operands
-        replacement = rule(op)
-        if replacement is not None:
-            if replacement.op is not None:
-                replacement.op.location = replacement.op.location | op.location
-            op.result.replace_by(replacement)
-        changed |= replacement is not None or op.operands != before
+        outcome = rule(op)
+        if outcome is None or not allowed("simplify", rule.__name__.strip("_").replace("_", " "), op):
+            continue
+        changed = True
+        if isinstance(outcome, _Changed):
+            op.set_operands(outcome.operands)
+            op.attributes = op.attributes if outcome.attributes is None else outcome.attributes
+        else:
+            if outcome.op is not None:
+                outcome.op.location = outcome.op.location | op.location
+            op.result.replace_by(outcome)
     return changed
