@@ -11,7 +11,6 @@ from typing import Any
 
 from sardonyx.codegen.artifact import EXPORTS, artifact_text, cpu_text
 from sardonyx.codegen.objects import compile_text, support_object
-from sardonyx.codegen.support import CHUNKS
 from sardonyx.errors import CompileError
 from sardonyx.kernels.target import Target
 from sardonyx.parts import Parts
@@ -63,13 +62,12 @@ def _objects(parts: Parts, target: Target, description: dict[str, Any], folder: 
     weights = folder / "weights.bin"
     parts.weights.tofile(weights)
     info = json.dumps(description).encode()
-    chunks = parts.signature.chunks
     plain = Target(target.triple)
     objects = {
         **parts.objects,
         "support": support_object(target),
         "data": compile_text(
-            artifact_text(target.triple, ABI, info, str(weights), chunks, CHUNKS), plain, passes=False
+            artifact_text(target.triple, ABI, info, str(weights), parts.signature), plain, passes=False
         ),
         "cpu": compile_text(cpu_text(target.triple), plain, passes=False),
     }

@@ -11,6 +11,7 @@ import numpy as np
 
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.errors import RuntimeFault
+from sardonyx_runtime.faults import explain
 from sardonyx_runtime.feeds import Array, Feeds, accept, arrange, bind
 from sardonyx_runtime.frame import FEEDS, RESULTS, Context, Plan
 from sardonyx_runtime.layout import LAYOUT
@@ -217,33 +218,7 @@ class NativeModel:
     def _fault(self, context: Context, results: Sequence[Array | None]) -> RuntimeFault:
         """The error that a status stands for; gives the context back."""
         release_late(results, context)
-        code, number, value, second = context.fault()
+        status = context.fault()
         self._contexts.append(context)
-        signature = self.signature
-        node, message = "", ""
-        if code == 2:
-            node, message = signature.messages[number]
-        elif code == 3 or code >= 16:
-            node = signature.nodes[number]
-        text = _FAULTS[code].format(
-            value=value,
-            second=second,
-            node=node,
-            input=self.inputs[number].name if code == 1 else "",
-            message=message,
-        )
-        return RuntimeFault(text, code=code, node=node)
-
-
-_FAULTS = {
-    1: "the input {input!r} does not have the size the model takes: {value} instead of {second}",
-    2: "node {node}: {message}: {value} and {second}",
-    3: "node {node}: a dim computed from the data is {value}",
-    4: "there is no memory for {value} bytes",
-    5: "the sizes overflow: a tensor would be larger than memory can be",
-    6: "there is no memory for a string of {value} bytes",
-    16: "node {node}: integer division by zero",
-    17: "node {node}: the index {value} is out of range",
-    19: "node {node}: element {value} of its input is no number",
-    18: "node {node}: its external function returned {value}",
-}
+        text, node = explain(self.signature, *status)
+        return RuntimeFault(text, code=status[0], node=node)

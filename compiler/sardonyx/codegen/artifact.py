@@ -5,77 +5,23 @@ See docs/abi.md for what the symbols mean.
 
 from __future__ import annotations
 
-from sardonyx.codegen.support import STRINGS
+from sardonyx.codegen.contexts import FUNCTIONS, contexts_text
+from sardonyx.codegen.fault_text import fault_text
+from sardonyx_runtime.signature import Signature
 
 __all__ = ["EXPORTS", "artifact_text", "cpu_text"]
 
 EXPORTS = (
-    *("sdx_model_run", "sdx_model_create", "sdx_model_destroy", "sdx_gate", "sdx_cpu"),
+    *("sdx_model_run", *(f"sdx_model_{f}" for f in FUNCTIONS), "sdx_model_error", "sdx_gate", "sdx_cpu"),
     *("sdx_model_abi", "sdx_model_info", "sdx_model_info_size", "sdx_model_weights"),
 )
 
-# A context is calloc'ed and set up; its chunks are freed with it.
-_CONTEXTS = """
-declare ptr @calloc(i64, i64)
-declare void @free(ptr)
 
-define ptr @sdx_model_create(i64 %threads) nounwind {{
-  %context = call ptr @calloc(i64 {words}, i64 8)
-  %none = icmp eq ptr %context, null
-  br i1 %none, label %done, label %fill
-fill:
-  store ptr @sdx_model_weights, ptr %context
-  %threads.at = getelementptr i64, ptr %context, i64 1
-  store i64 %threads, ptr %threads.at
-  %chunks.at = getelementptr i64, ptr %context, i64 6
-  store i64 {chunks}, ptr %chunks.at
-  br label %done
-done:
-  ret ptr %context
-}}
-
-define void @sdx_model_destroy(ptr %context) nounwind {{
-entry:
-  %none = icmp eq ptr %context, null
-  br i1 %none, label %done, label %next
-next:
-  %i = phi i64 [ 0, %entry ], [ %after, %chunk ]
-  %more = icmp slt i64 %i, {chunks}
-  br i1 %more, label %chunk, label %last
-chunk:
-  %double = shl i64 %i, 1
-  %place = add i64 %double, {first}
-  %at = getelementptr i64, ptr %context, i64 %place
-  %memory = load ptr, ptr %at
-  call void @free(ptr %memory)
-  %after = add i64 %i, 1
-  br label %next
-last:
-  %blocks.at = getelementptr i64, ptr %context, i64 {blocks}
-  %last.block = load ptr, ptr %blocks.at
-  br label %each
-each:
-  %block = phi ptr [ %last.block, %last ], [ %before, %release ]
-  %no.more = icmp eq ptr %block, null
-  br i1 %no.more, label %end, label %release
-release:
-  %before = load ptr, ptr %block
-  call void @free(ptr %block)
-  br label %each
-end:
-  call void @free(ptr %context)
-  br label %done
-done:
-  ret void
-}}
-"""
-
-
-def artifact_text(triple: str, abi: int, info: bytes, weights: str, chunks: int, first: int) -> str:
-    """The module with the data symbols and the functions for contexts.
+def artifact_text(triple: str, abi: int, info: bytes, weights: str, signature: Signature) -> str:
+    """The module with the data symbols, the functions for contexts, and the words of faults.
 
     ``weights`` is the path of a file with the constants, which the assembler takes in as it is (bytes in
-    LLVM's text would be slow); ``first`` the word of a context where its ``chunks`` arena chunks begin.
+    LLVM's text would be slow).
     """
     name = "".join(f"\\{byte:02X}" for byte in weights.encode())
     cells = "".join(f"\\{byte:02X}" for byte in info)
@@ -97,7 +43,8 @@ def artifact_text(triple: str, abi: int, info: bytes, weights: str, chunks: int,
         f"@sdx_model_abi = constant i32 {abi}, align 4\n"
         f'@sdx_model_info = constant [{len(info) + 1} x i8] c"{cells}\\00", align 8\n'
         f"@sdx_model_info_size = constant i64 {len(info)}, align 8\n"
-        + _CONTEXTS.format(words=first + 2 * chunks, chunks=chunks, first=first, blocks=STRINGS + 2)
+        + contexts_text("sdx_model", signature.chunks)
+        + fault_text("sdx_model", signature)
     )
 
 

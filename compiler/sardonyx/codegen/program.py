@@ -246,8 +246,8 @@ class _Program:
         e, size = self.e, op.attributes["size"]
         self.check_size(size)
         pair = e.gep(I64, V(PTR, "%context"), e.const(I64, CHUNKS + 2 * op.attributes["chunk"]))
-        self.e.module.declare("sdx_grow", "i32", "ptr, i64")
-        code = e.call(I32, "sdx_grow", pair, self.dim(size))
+        self.e.module.declare("sdx_grow", "i32", "ptr, ptr, i64")
+        code = e.call(I32, "sdx_grow", V(PTR, "%context"), pair, self.dim(size))
         assert code is not None
         self.fail_if(e.icmp("ne", code, e.const(I32, 0)), STATUS_CODES["memory"], 0, self.dim(size))
 
@@ -280,9 +280,9 @@ class _Program:
         if op.attributes["late"]:
             e, size = self.e, op.attributes["size"]
             slot = e.gep(I64, V(PTR, "%outputs"), e.const(I64, op.attributes["number"]))
-            e.module.declare("sdx_allocate", "i32", "ptr, i64")
+            e.module.declare("sdx_allocate", "i32", "ptr, ptr, i64")
             self.check_size(size)
-            code = e.call(I32, "sdx_allocate", slot, self.dim(size))
+            code = e.call(I32, "sdx_allocate", V(PTR, "%context"), slot, self.dim(size))
             assert code is not None
             self.fail_if(e.icmp("ne", code, e.const(I32, 0)), STATUS_CODES["memory"], 0, self.dim(size))
         self.put(op, self._pointer("%outputs", op.attributes["number"]))
@@ -297,8 +297,8 @@ class _Program:
         pair = e.gep(I64, V(PTR, "%context"), e.const(I64, CHUNKS + 2 * op.attributes["chunk"]))
         value = self.dim(size)
         self.check_size(size)
-        self.e.module.declare("sdx_reserve", "i32", "ptr, i64")
-        code = e.call(I32, "sdx_reserve", pair, value)
+        self.e.module.declare("sdx_reserve", "i32", "ptr, ptr, i64")
+        code = e.call(I32, "sdx_reserve", V(PTR, "%context"), pair, value)
         assert code is not None
         self.fail_if(e.icmp("ne", code, e.const(I32, 0)), STATUS_CODES["memory"], 0, value)
 

@@ -12,7 +12,6 @@ __all__ = ["strings_text"]
 _FIRST = 1 << 16  # bytes of the first block
 
 _STRINGS = """
-declare ptr @malloc(i64)
 declare i64 @llvm.umax.i64(i64, i64)
 
 ; A record for `length` bytes, its length written; `heap` are the context's three words. 0 if there is no memory.
@@ -36,7 +35,8 @@ grow:
   %double = shl i64 %bytes, 1
   %least = add i64 %size, 16
   %block.bytes = call i64 @llvm.umax.i64(i64 %double, i64 %least)
-  %block = call ptr @malloc(i64 %block.bytes)
+  %context = getelementptr i64, ptr %heap, i64 -{heap}
+  %block = call ptr @sdx_take(ptr %context, i64 %block.bytes)
   %none = icmp eq ptr %block, null
   br i1 %none, label %fail, label %made
 made:
@@ -71,6 +71,7 @@ keep:
   %address = ptrtoint ptr %last to i64
   %cursor = add i64 %address, 16
   store i64 %cursor, ptr %heap
+  %context = getelementptr i64, ptr %heap, i64 -{heap}
   br label %each
 each:
   %block = phi ptr [ %older, %keep ], [ %before, %release ]
@@ -78,7 +79,7 @@ each:
   br i1 %end, label %done, label %release
 release:
   %before = load ptr, ptr %block
-  call void @free(ptr %block)
+  call void @sdx_give(ptr %context, ptr %block)
   br label %each
 done:
   ret void
@@ -86,6 +87,6 @@ done:
 """
 
 
-def strings_text() -> str:
-    """The LLVM text of ``sdx_new_string`` and ``sdx_forget_strings``."""
-    return _STRINGS.format(first=_FIRST)
+def strings_text(heap: int) -> str:
+    """The LLVM text of ``sdx_new_string`` and ``sdx_forget_strings``; ``heap`` is the first of the context's words."""
+    return _STRINGS.format(first=_FIRST, heap=heap)
