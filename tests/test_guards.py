@@ -21,7 +21,7 @@ LAYERS = (
     ("sardonyx.codegen", "LLVM IR, objects, the process"),
     (
         "sardonyx.parts sardonyx.model_cache sardonyx.source sardonyx.stage_printer sardonyx.stages "
-        "sardonyx.dumping sardonyx.reproducer sardonyx.build_options sardonyx.build sardonyx.artifact",
+        "sardonyx.dumping sardonyx.reproducer sardonyx.build_options sardonyx.build sardonyx.aot",
         "stages as text; compiled models in memory, cache, file",
     ),
     (

@@ -17,6 +17,7 @@ NAMES = [
     "RuntimeFault",
     "__version__",
     "compile",
+    "compile_to",
     "register_operator",
     "stage_text",
 ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sardonyx_runtime.version import __version__
 
 if TYPE_CHECKING:
+    from sardonyx.aot.export import compile_to
     from sardonyx.errors import CompileError, RuntimeFault
     from sardonyx.extension import register_operator
     from sardonyx.model import CompiledModel, compile
@@ -21,6 +22,7 @@ __all__ = [
     "RuntimeFault",
     "__version__",
     "compile",
+    "compile_to",
     "register_operator",
     "stage_text",
 ]
@@ -30,6 +32,7 @@ _HOME = {
     "CompiledModel": "sardonyx.model",
     "RuntimeFault": "sardonyx.errors",
     "compile": "sardonyx.model",
+    "compile_to": "sardonyx.aot.export",
     "register_operator": "sardonyx.extension",
     "stage_text": "sardonyx.stages",
 }

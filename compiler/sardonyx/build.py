@@ -24,7 +24,7 @@ from sardonyx.pipeline import pipeline, remaining, steps_of
 from sardonyx.source import open_source
 from sardonyx_runtime.signature import Argument, Signature
 
-__all__ = ["build", "build_module"]
+__all__ = ["build", "build_module", "lower", "signature_of", "weights_of"]
 
 _ALIGN = 64
 
@@ -63,7 +63,26 @@ def build_module(
 
     ``structures`` are those of inputs that are sequences or optionals (see ``core/aggregates.py``).
     """
-    with compiling(), limited(options.opt_limit) as budget, Objects(target, use_cache=use_cache) as objects:
+    with compiling(), Objects(target, use_cache=use_cache) as objects:
+        program = lower(make, target, objects.add, structures=structures, options=options)
+        weights, signature = weights_of(program), signature_of(program)
+        return Parts(signature, objects.finish(), weights, program.externals, program.structure)
+
+
+def lower(
+    make: Callable[[], Module],
+    target: Target,
+    take: Callable[[str, str], None],
+    *,
+    entry: str = ENTRY,
+    structures: Mapping[str, Any] | None = None,
+    options: BuildOptions = USUAL,
+    after: Program | None = None,
+) -> Program:
+    """The program of a module; ``take(symbol, text)`` gets the LLVM text of each kernel as soon as it is made,
+    and of the entry point at the end.  ``after`` is a program to share constants with (see `pipeline`).
+    """
+    with limited(options.opt_limit) as budget:
         watch = dumping.current()
 
         def compile_kernel(symbol: str, function: Function) -> None:
@@ -74,10 +93,12 @@ def build_module(
             except Exception as error:
                 raise failed("codegen", 0, error, function.location) from error
             watch.code(symbol, text, target)
-            objects.add(symbol, text)
+            take(symbol, text)
 
         module = make()
-        steps = _steps(module, target, options.passes, structures=structures, on_kernel=compile_kernel)
+        steps = _steps(
+            module, target, options.passes, structures=structures, on_kernel=compile_kernel, after=after
+        )
         try:
             watch.module(module, steps)
             run_steps(module, steps, watch.observers, verify_each=options.verify_each)
@@ -85,20 +106,19 @@ def build_module(
             if all(step.run.name != "schedule" for step in steps):
                 for symbol, function in program.kernels.items():
                     compile_kernel(symbol, function)
-            text = whole_program_text(program, target, ENTRY)
-            watch.code(ENTRY, text, target)
-            objects.add("program", text)
+            text = whole_program_text(program, target, entry)
+            watch.code(entry, text, target)
+            take(entry, text)
         except PassFailure as failure:
             raise reproducer.write_for(
                 failure, make, steps, target, options.reproducer, options.opt_limit
             ) from failure
         if options.budget is not None:
             options.budget.asked, options.budget.last = budget.asked, budget.last
-        weights = _weights(program)
-        return Parts(_signature(program), objects.finish(), weights, program.externals, program.structure)
+        return program
 
 
-def _weights(program: Program) -> Bytes:
+def weights_of(program: Program) -> Bytes:
     """All constants at their offsets, in memory aligned to 64 bytes."""
     memory = np.zeros(program.weights.size + _ALIGN, np.uint8)
     start = -memory.__array_interface__["data"][0] % _ALIGN
@@ -109,10 +129,13 @@ def _weights(program: Program) -> Bytes:
     return weights
 
 
-def _signature(program: Program) -> Signature:
+def signature_of(*programs: Program) -> Signature:
+    """What programs of one model take and give, and what their numbers mean; each was lowered after the last."""
+    program = programs[-1]
     nodes = {
         op.attributes["message"]: program.locations[op.attributes["node"]].names
-        for op in walk(program.main)
+        for one in programs
+        for op in walk(one.main)
         if op.name == "loop.require"
     }
     return Signature(
@@ -120,7 +143,7 @@ def _signature(program: Program) -> Signature:
         tuple(_argument(p) for p in program.outputs),
         tuple(location.names for location in program.locations),
         tuple((nodes.get(number, ""), text) for number, text in enumerate(program.messages)),
-        len(program.chunks),
+        max(len(one.chunks) for one in programs),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from sardonyx import cache as disk_cache
@@ -26,7 +27,14 @@ class CompiledModel(NativeModel):
     """A model compiled for this process."""
 
     def __init__(
-        self, source: Any, parts: Parts, target: Target, threads: int, *, use_cache: bool = True
+        self,
+        source: Any,
+        parts: Parts,
+        target: Target,
+        threads: int,
+        *,
+        use_cache: bool = True,
+        options: BuildOptions = USUAL,
     ) -> None:
         support = support_addresses(target, lambda: support_object(target, use_cache=use_cache))
         imports = {symbol: address_of(key) for symbol, key in parts.externals.items()}
@@ -42,15 +50,20 @@ class CompiledModel(NativeModel):
         self._source = source  # what was compiled: a path, bytes or a ModelProto
         self._parts = parts
         self._target = target
+        self._options = options
 
-    def export(self, path: str | os.PathLike[str]) -> None:
-        """Write the model as a shared library with everything in it: code, weights, signature.
+    def export(self, path: str | os.PathLike[str], **options: Any) -> list[Path]:
+        """Write the model, compiled anew from its source for this machine, to a file by its suffix.
 
-        ``sardonyx_runtime.load(path)`` runs it without the compiler, on this machine and others whose CPU has
-        the same features; a C program calls it as docs/abi.md says.  The host's C compiler or linker is
-        needed; CompileError if there is none.
+        A shared library (``.so``) holds everything: code, weights, signature.  ``sardonyx_runtime.load(path)``
+        runs it without the compiler, on this machine and others whose CPU has the same features; a C program
+        calls it as docs/abi.md says.  `sardonyx.compile_to` has the other formats, the options and the errors.
+        CompileError if the source has changed since.
         """
-        import_module("sardonyx.artifact").export(self._parts, self._target, path)
+        write_model = import_module("sardonyx.aot.export").write_model
+        mine = {"like": self._parts, "build": self._options}
+        written: list[Path] = write_model(self._source, path, [self._target], **mine, **options)
+        return written
 
     def ir(self, stage: str, **options: Any) -> str:
         """The model's text at a stage, made anew from its source: see `sardonyx.stage_text`."""
@@ -109,7 +122,7 @@ def compile_with(
             model_cache.store(source, target, parts, files)
         if use_cache:
             disk_cache.tidy()
-    return CompiledModel(model, parts, target, count, use_cache=use_cache)
+    return CompiledModel(model, parts, target, count, use_cache=use_cache, options=options)
 
 
 def _watched() -> bool:

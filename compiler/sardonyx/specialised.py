@@ -6,9 +6,12 @@ each.
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,6 +53,7 @@ class SpecialisedModel:
     """
 
     def __init__(self, model: ModelSource, error: NeedsConstant, compile_variant: Compile) -> None:
+        self._source = model
         self._proto, self._base_dir = load_model(model)
         self._compile = compile_variant
         main = import_model(self._proto, base_dir=self._base_dir).main
@@ -130,6 +134,14 @@ class SpecialisedModel:
         if unknown:
             raise RuntimeFault(f"there is no output {unknown[0]!r}; the outputs are {', '.join(place)}")
         return [results[place[n]] for n in outputs]
+
+    def export(self, path: str | os.PathLike[str], **options: Any) -> list[Path]:
+        """`sardonyx.compile_to` of the model: works only where ``dims`` settle all that the code depends on.
+
+        CompileError says what is left to depend on.
+        """
+        written: list[Path] = import_module("sardonyx.aot.export").compile_to(self._source, path, **options)
+        return written
 
     def _arranged(self, feeds: Feeds) -> dict[str, Any]:
         """The feeds by name, defaults filled in."""

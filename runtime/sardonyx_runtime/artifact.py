@@ -47,7 +47,8 @@ def seal(path: Path, description: dict[str, Any]) -> None:
 def load(path: str | os.PathLike[str], *, threads: int | None = None) -> NativeModel:
     """The model in a library, ready to run.
 
-    ``threads`` is how many threads a run may use (default: all cores of the process).  RuntimeFault says
+    ``threads`` is how many threads a run may use (default: what the library was compiled with, else all cores
+    of the process).  RuntimeFault says
     what is wrong with the file, or what this machine lacks.
     """
     name = os.path.abspath(path)
@@ -66,11 +67,12 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> NativeM
             f"{name!r} was compiled for a CPU with {', '.join(missing)}, which this one does not have; "
             "compile it for a plainer CPU"
         )
+    prefix = description["name"]
     return NativeModel(
-        _address(library.sdx_model_run),
-        ctypes.addressof(ctypes.c_char.in_dll(library, "sdx_model_weights")),
+        _address(library[f"{prefix}_run"]),
+        ctypes.addressof(ctypes.c_char.in_dll(library, f"{prefix}_weights")),
         Signature.from_json(description["signature"]),
-        threads=threads or _processors(),
+        threads=threads or description.get("threads") or _processors(),
         gate=_address(library.sdx_gate),
         keep=library,
     )

@@ -21,6 +21,10 @@ __all__ = ["COMMANDS", "main"]
 # By name: the module, and the line that `sardonyx --help` shows.
 COMMANDS = {
     "run": ("sardonyx.cli.run", "Compile a model and run it; compare with a reference."),
+    "compile": (
+        "sardonyx.cli.compile",
+        "Compile a model ahead of time: to a library, object, LLVM IR.",
+    ),
     "dump": ("sardonyx.cli.dump", "Print a model at a stage of the compilation, from nodes to assembly."),
     "listing": ("sardonyx.cli.listing", "Show which machine code each node became, line by line."),
     "info": ("sardonyx.cli.info", "Show inputs, outputs, operators, and what compiling makes of a model."),
@@ -38,6 +42,7 @@ _HELP = """Sardonyx compiles ONNX models to native code for this machine's CPU.
 Examples:
   sardonyx demo
   sardonyx run model.onnx --compare
+  sardonyx compile model.onnx -o model.so
   sardonyx dump model.onnx --stage core
   sardonyx COMMAND --help
 

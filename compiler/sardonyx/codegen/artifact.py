@@ -5,46 +5,81 @@ See docs/abi.md for what the symbols mean.
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass
+
 from sardonyx.codegen.contexts import FUNCTIONS, contexts_text
 from sardonyx.codegen.fault_text import fault_text
 from sardonyx_runtime.signature import Signature
 
-__all__ = ["EXPORTS", "artifact_text", "cpu_text"]
+__all__ = ["PREFIX", "Blob", "artifact_text", "cpu_text", "exports"]
 
-EXPORTS = (
-    *("sdx_model_run", *(f"sdx_model_{f}" for f in FUNCTIONS), "sdx_model_error", "sdx_gate", "sdx_cpu"),
-    *("sdx_model_abi", "sdx_model_info", "sdx_model_info_size", "sdx_model_weights"),
-)
+PREFIX = "sdx_model"  # of the symbols of a model, where no other is asked for
+
+_NAMES = ("run", *FUNCTIONS, "error", "abi", "info", "info_size", "weights")
+_PADDING = 64  # vector loads may run past the end of the constants
 
 
-def artifact_text(triple: str, abi: int, info: bytes, weights: str, signature: Signature) -> str:
-    """The module with the data symbols, the functions for contexts, and the words of faults.
+def exports(prefix: str) -> tuple[str, ...]:
+    """The symbols of a model that programs use."""
+    return tuple(f"{prefix}_{name}" for name in _NAMES)
 
-    ``weights`` is the path of a file with the constants, which the assembler takes in as it is (bytes in
-    LLVM's text would be slow).
+
+@dataclass(frozen=True)
+class Blob:
+    """The constants as a module holds them.
+
+    Bytes in LLVM's text are slow.  So a module that becomes an object holds a mark and zeros, and ``place``
+    writes the constants over them in the object.  ``written_out`` is for modules that people get as text.
     """
-    name = "".join(f"\\{byte:02X}" for byte in weights.encode())
-    cells = "".join(f"\\{byte:02X}" for byte in info)
-    assembly = (
-        ".pushsection .rodata.sdx,\\22a\\22,@progbits",
-        ".globl sdx_model_weights",
-        ".type sdx_model_weights,@object",
-        ".balign 64",
-        "sdx_model_weights:",
-        f".incbin \\22{name}\\22",
-        ".balign 64",
-        ".zero 64",  # vector loads may run past the end
-        ".popsection",
-    )
+
+    data: bytes | memoryview
+    written_out: bool = False
+
+    def definition(self, symbol: str) -> str:
+        size = max(len(self.data), _MARK) + _PADDING
+        if self.written_out:
+            value = f'[{size} x i8] c"{_escaped(bytes(self.data).ljust(size, bytes(1)))}"'
+            return f"@{symbol} = constant {value}, align 64\n"
+        mark, rest = f"[{_MARK} x i8]", f"[{size - _MARK} x i8]"
+        return (
+            f"@{symbol} = constant <{{ {mark}, {rest} }}> "
+            f'<{{ {mark} c"{_escaped(self._mark())}", {rest} zeroinitializer }}>, align 64\n'
+        )
+
+    def place(self, code: bytes) -> bytearray:
+        """The object file with the constants in it."""
+        made = bytearray(code)
+        mark = self._mark()
+        start = made.find(mark)
+        assert start >= 0 and made.find(mark, start + 1) < 0, "the constants' mark stands in the object once"
+        made[start : start + _MARK] = bytes(_MARK)
+        made[start : start + len(self.data)] = self.data
+        return made
+
+    def _mark(self) -> bytes:
+        return hashlib.blake2b(b"sardonyx" + len(self.data).to_bytes(8, "little"), digest_size=_MARK).digest()
+
+
+_MARK = 32
+
+
+def _escaped(data: bytes) -> str:
+    """Bytes as LLVM's text has them."""
+    digits = data.hex().upper()
+    return "".join(f"\\{digits[i : i + 2]}" for i in range(0, len(digits), 2))
+
+
+def artifact_text(triple: str, prefix: str, abi: int, info: bytes, blob: Blob, signature: Signature) -> str:
+    """The module with the data symbols, the functions for contexts, and the words of faults."""
     return (
         f'target triple = "{triple}"\n'
-        + "".join(f'module asm "{line}"\n' for line in assembly)
-        + "@sdx_model_weights = external constant i8\n"
-        f"@sdx_model_abi = constant i32 {abi}, align 4\n"
-        f'@sdx_model_info = constant [{len(info) + 1} x i8] c"{cells}\\00", align 8\n'
-        f"@sdx_model_info_size = constant i64 {len(info)}, align 8\n"
-        + contexts_text("sdx_model", signature.chunks)
-        + fault_text("sdx_model", signature)
+        + blob.definition(f"{prefix}_weights")
+        + f"@{prefix}_abi = constant i32 {abi}, align 4\n"
+        f'@{prefix}_info = constant [{len(info) + 1} x i8] c"{_escaped(info)}\\00", align 8\n'
+        f"@{prefix}_info_size = constant i64 {len(info)}, align 8\n"
+        + contexts_text(prefix, signature.chunks)
+        + fault_text(prefix, signature)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from typing import TypeAlias
 
@@ -10,7 +11,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from sardonyx.errors import CompileError
 
-__all__ = ["ModelSource", "load_model"]
+__all__ = ["ModelSource", "load_model", "model_digest"]
 
 ModelSource: TypeAlias = str | os.PathLike[str] | bytes | onnx.ModelProto
 
@@ -30,6 +31,17 @@ def load_model(model: ModelSource) -> tuple[onnx.ModelProto, str | None]:
         )
     path = os.fspath(model)
     return _parse(_read(path), repr(path)), os.path.dirname(os.path.abspath(path))
+
+
+def model_digest(model: ModelSource) -> str:
+    """SHA-256 of the model as it was given: of the file, of the bytes, or of the object written down."""
+    if isinstance(model, onnx.ModelProto):
+        data = model.SerializeToString(deterministic=True)
+    elif isinstance(model, (str, os.PathLike)):
+        data = _read(os.fspath(model))
+    else:
+        data = bytes(model)
+    return hashlib.sha256(data).hexdigest()
 
 
 def _read(path: str) -> bytes:

@@ -95,6 +95,15 @@ class Program:
             self.locations.append(location)
         return self.locations.index(location)
 
+    def follow(self, other: Program) -> None:
+        """Begin with the constants, nodes and messages of a program of the same model for another target.
+
+        What stands in both then has the same place, and the same number.
+        """
+        for offset, dense in other.weights.items:
+            self.weights.put(offset, dense)
+        self.locations, self.messages = list(other.locations), list(other.messages)
+
     def to_module(self) -> Module:
         """The program as a module of the loop level; its functions are the program's own."""
         self.main.attributes = {

@@ -35,24 +35,33 @@ __all__ = ["Schedule", "schedule"]
 class Schedule:
     """Requires: a fused module.  Ensures: the loop level (see `Program.to_module`).
 
-    ``on_kernel(symbol, kernel)`` is told of each kernel as soon as it is made.
+    ``on_kernel(symbol, kernel)`` is told of each kernel as soon as it is made; ``after`` is a program of the
+    same model for another target, whose tables are taken on (see `Program.follow`).
     """
 
     target: Target
     on_kernel: Callable[[str, Function], None] | None = None
+    after: Program | None = None
     name: str = field(default="schedule", init=False)
 
     def run(self, module: Module) -> bool:
-        program = schedule(module.main, self.target, "model", self.on_kernel)
+        program = schedule(module.main, self.target, "model", self.on_kernel, self.after)
         module.functions = program.to_module().functions
         return True
 
 
 def schedule(
-    function: Function, target: Target, name: str, on_kernel: Callable[[str, Function], None] | None = None
+    function: Function,
+    target: Target,
+    name: str,
+    on_kernel: Callable[[str, Function], None] | None = None,
+    after: Program | None = None,
 ) -> Program:
     """The program of a fused core function; ``on_kernel(symbol, kernel)`` is told of each kernel at once."""
-    return _Scheduler(function, target, Program(name, on_kernel=on_kernel)).run()
+    program = Program(name, on_kernel=on_kernel)
+    if after is not None:
+        program.follow(after)
+    return _Scheduler(function, target, program).run()
 
 
 @dataclass

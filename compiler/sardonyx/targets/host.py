@@ -9,7 +9,7 @@ import llvmlite.binding as llvm
 
 from sardonyx.kernels.target import Target
 
-__all__ = ["host_target", "llvm_version", "target_machine"]
+__all__ = ["feature_text", "host_target", "llvm_version", "target_machine"]
 
 
 @cache
@@ -45,19 +45,25 @@ def _vector_unit(triple: str, features: tuple[str, ...]) -> dict[str, int]:
     return {"vector_bytes": 16, "registers": 32 if triple.startswith("aarch64") else 16}
 
 
-@cache
-def target_machine(target: Target) -> Any:
-    """LLVM's target machine: position-independent code, no optimisation but instruction selection's own.
+def feature_text(target: Target) -> str:
+    """The target's features in LLVM's form.
 
     A CPU's name stands for all features of the chip; what a virtual machine hides of them is taken away.
     """
-    _initialise()
     features = [f"+{f}" for f in target.features]
     if target.cpu == llvm.get_host_cpu_name() and target.triple == llvm.get_process_triple():
         features += [f"-{name}" for name, there in llvm.get_host_cpu_features().items() if not there]
-    text = ",".join(features)
+    return ",".join(features)
+
+
+@cache
+def target_machine(target: Target) -> Any:
+    """LLVM's target machine: position-independent code, no optimisation but instruction selection's own."""
+    _initialise()
     found = llvm.Target.from_triple(target.triple)
-    return found.create_target_machine(cpu=target.cpu, features=text, opt=2, reloc="pic", codemodel="default")
+    return found.create_target_machine(
+        cpu=target.cpu, features=feature_text(target), opt=2, reloc="pic", codemodel="default"
+    )
 
 
 def llvm_version() -> tuple[int, ...]:

@@ -1,0 +1,53 @@
+"""The kinds of files that a model can become, by the suffix of their names."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+
+from sardonyx.errors import CompileError
+
+__all__ = ["SUFFIXES", "Format", "format_of"]
+
+
+class Format(StrEnum):
+    """What is written: whether it is linked, and whether LLVM's text or machine code stands in it."""
+
+    SHARED = "shared library"
+    OBJECT = "object"
+    ARCHIVE = "static library"
+    WASM = "WebAssembly module"
+    LLVM = "LLVM IR"
+    BITCODE = "LLVM bitcode"
+    ASSEMBLY = "assembly"
+
+    @property
+    def linked(self) -> bool:
+        return self in (Format.SHARED, Format.WASM)
+
+
+SUFFIXES = {
+    ".so": Format.SHARED,
+    ".dylib": Format.SHARED,
+    ".dll": Format.SHARED,
+    ".o": Format.OBJECT,
+    ".obj": Format.OBJECT,
+    ".a": Format.ARCHIVE,
+    ".lib": Format.ARCHIVE,
+    ".wasm": Format.WASM,
+    ".ll": Format.LLVM,
+    ".bc": Format.BITCODE,
+    ".s": Format.ASSEMBLY,
+}
+
+
+def format_of(path: Path) -> Format:
+    """The format that a file's name asks for; CompileError if there is none."""
+    found = SUFFIXES.get(path.suffix.lower())
+    if found is None:
+        ending = f"the suffix {path.suffix!r}" if path.suffix else "no suffix"
+        known = ", ".join(f"{suffix} ({kind})" for suffix, kind in SUFFIXES.items())
+        raise CompileError(
+            f"{path.name!r} has {ending}, which decides what is written", hint=f"known: {known}"
+        )
+    return found

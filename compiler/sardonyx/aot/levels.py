@@ -1,0 +1,101 @@
+"""Compiles a model for each of the targets that a library is for; the results share constants and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sardonyx.aot.dims import fix_dims
+from sardonyx.aot.modules import Texts
+from sardonyx.build import lower, signature_of, weights_of
+from sardonyx.build_options import USUAL, BuildOptions
+from sardonyx.errors import CompileError, NeedsConstant
+from sardonyx.frontend.load import ModelSource, model_digest
+from sardonyx.interpreter import compiling
+from sardonyx.ir.graph import Module
+from sardonyx.kernels.target import Target
+from sardonyx.parts import Bytes
+from sardonyx.passes.program import Program
+from sardonyx.source import open_source
+from sardonyx_runtime.dims import DimLike
+from sardonyx_runtime.signature import Signature
+
+__all__ = ["Levels", "compile_levels", "entry_of"]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """A model compiled for one or several targets: its LLVM modules, signature, constants and facts."""
+
+    modules: Sequence[Any]
+    signature: Signature
+    weights: Bytes
+    digest: str  # of the model
+    kernels: int  # of the first target
+    arena: Sequence[DimLike]  # bytes of each chunk, of the first target
+
+
+def entry_of(prefix: str, number: int, count: int) -> str:
+    """The symbol of a level's entry point: the model's own where there is only one."""
+    return f"{prefix}_run" if count == 1 else f"{prefix}_run.{number}"
+
+
+def compile_levels(
+    model: ModelSource,
+    targets: Sequence[Target],
+    prefix: str,
+    sizes: Mapping[str, int],
+    options: BuildOptions = USUAL,
+) -> Levels:
+    """Compile a model with some dims fixed; CompileError for what no library can hold."""
+    with compiling():
+        source = open_source(model)
+
+        def make() -> Module:
+            module = source.module()
+            fix_dims(module, sizes)
+            return module
+
+        programs: list[Program] = []
+        modules: list[Any] = []
+        for number, target in enumerate(targets):
+            texts = Texts(target)
+            entry = entry_of(prefix, number, len(targets))
+            after = programs[-1] if programs else None
+            try:
+                program = lower(make, target, texts.add, entry=entry, options=options, after=after)
+            except NeedsConstant as error:
+                raise _refused(error) from error
+            if program.externals:
+                names = ", ".join(sorted(program.externals.values()))
+                raise CompileError(
+                    f"a library cannot hold the external functions that the model calls: {names}"
+                )
+            programs.append(program)
+            modules += texts.modules
+        return Levels(
+            modules,
+            signature_of(*programs),
+            weights_of(programs[-1]),  # the last one's are those of all
+            model_digest(model),
+            len(programs[0].kernels),
+            programs[0].chunks,
+        )
+
+
+def _refused(error: NeedsConstant) -> CompileError:
+    """Such a model is compiled once per value in a process; a library would need the compiler for that."""
+    if error.symbols:
+        fixed = " ".join(f"--dim {s}=..." for s in sorted(error.symbols))
+        hint = f"fix the dims that decide: {fixed}"
+    elif error.tensor:
+        hint = f"make {error.tensor!r} a constant of the model"
+    else:
+        hint = error.hint
+    return CompileError(
+        f"the code depends on what is fed, so it cannot be made ahead of time: {error.reason}",
+        location=error.location,
+        operands=error.operands,
+        hint=hint,
+    )

@@ -1,0 +1,74 @@
+"""``sardonyx compile``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sardonyx.aot.export import compile_to
+from sardonyx.cli.source import ModelArgument, checked
+from sardonyx.cli.terminal import amount, progress
+
+__all__ = ["command"]
+
+
+def command(
+    model: ModelArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="OUT", help="The file to write; its suffix says what.")
+    ],
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads of a run whose caller does not say how many.")
+    ] = None,
+    dim: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=SIZE", help="Give a symbol of the inputs' shapes a size, as batch=1."),
+    ] = None,
+    name: Annotated[
+        str, typer.Option(metavar="PREFIX", help="What the names of the symbols begin with.")
+    ] = "sdx_model",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Compile a model ahead of time to a file that needs nothing of Sardonyx to run.
+
+    \b
+    What is written, by the suffix of OUT:
+      .so .dylib .dll  a shared library
+      .o .obj          one object file
+      .a .lib          a static library
+      .ll .bc .s       LLVM IR, LLVM bitcode, assembly
+
+    \b
+    Examples:
+      sardonyx compile model.onnx -o model.so
+      sardonyx compile model.onnx -o model.a --dim batch=1 --name classifier
+    """
+    path = checked(model)
+    sizes = dict(_fixed(text) for text in dim or ())
+    if not output.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {str(output.parent)!r}", param_hint="--output")
+    try:
+        with progress("compiling"):
+            written = compile_to(path, output, threads=threads, dims=sizes, name=name)
+    except OSError as error:
+        raise typer.BadParameter(
+            f"cannot write {str(output)!r}: {error.strerror or error}", param_hint="--output"
+        ) from None
+    if not quiet:
+        for file in written:
+            typer.echo(f"{_relative(file)}: {amount(file.stat().st_size)}")
+
+
+def _relative(file: Path) -> str:
+    """The file's name as a user of this folder would write it."""
+    here = Path.cwd()
+    return str(file.relative_to(here) if file.is_relative_to(here) else file)
+
+
+def _fixed(text: str) -> tuple[str, int]:
+    name, equals, size = text.rpartition("=")
+    if not equals or not name or not size.strip().isdecimal():
+        raise typer.BadParameter(f"{text!r} is not of the form NAME=SIZE, as batch=1", param_hint="--dim")
+    return name.strip(), int(size)
