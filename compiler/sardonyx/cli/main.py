@@ -25,7 +25,7 @@ COMMANDS = {
         "sardonyx.cli.compile",
         "Compile a model ahead of time: to a library, object, LLVM IR.",
     ),
-    "dump": ("sardonyx.cli.dump", "Print a model at a stage of the compilation, from nodes to assembly."),
+    "dump": ("sardonyx.cli.dump", "Print a model at a stage of the compilation, nodes to assembly."),
     "listing": ("sardonyx.cli.listing", "Show which machine code each node became, line by line."),
     "info": ("sardonyx.cli.info", "Show inputs, outputs, operators, and what compiling makes of a model."),
     "ops": ("sardonyx.cli.ops", "List the operators that are supported, with their versions."),
