@@ -60,6 +60,14 @@ form follows MLIR; `sardonyx dump` prints it, and what it prints can be parsed b
 `#sdx.dims`. A location names the ONNX nodes that an operation stems from: path of graphs, name, operator,
 outputs; `fused[...]` lists several.
 
+`sardonyx dump --mlir` prints the same in MLIR's generic syntax. MLIR's own tools read it with unregistered dialects
+allowed (`iree-opt --allow-unregistered-dialect`), and so does xDSL:
+
+```mlir
+%z = "core.ge"(%f, %y) : (tensor<?x3xf32, #sdx.dims<"batch", 3>>, tensor<?x3xf32, #sdx.dims<"batch", 3>>)
+     -> tensor<?x3xi1, #sdx.dims<"batch", 3>> loc("main|GreaterOrEqual_1:GreaterOrEqual(z)")
+```
+
 ## How to read the tables
 
 An operand `x?` may be left out, `*xs` takes any number; so do attributes with `?`. Facts:

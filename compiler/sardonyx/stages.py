@@ -27,7 +27,7 @@ from sardonyx.stage_printer import (
 )
 from sardonyx.targets.host import host_target
 
-__all__ = ["Stage", "StageSize", "follow", "kernel_locations", "stage_sizes", "stage_text"]
+__all__ = ["MLIR_STAGES", "Stage", "StageSize", "follow", "kernel_locations", "stage_sizes", "stage_text"]
 
 
 class Stage(StrEnum):
@@ -43,6 +43,10 @@ class Stage(StrEnum):
     LLVM_OPT = "llvm-opt"
     ASM = "asm"
     OBJECT = "object"
+
+
+# What is a module of our own IR, and so can be written in MLIR's syntax.
+MLIR_STAGES = (Stage.ONNX, Stage.RESOLVED, Stage.CORE, Stage.FUSED, Stage.LOOP, Stage.PLANNED)
 
 
 @dataclass(frozen=True)
@@ -75,13 +79,15 @@ def stage_text(
     ``node`` is a pattern (``Conv_*``) that the name of an ONNX node has to match; only what stems from such
     nodes is shown.  ``locations`` says whether each operation names its nodes.  Constants of more than
     ``elide`` elements are written as a key (None: written out), whose data ``resources`` adds at the end: such a
-    text can be compiled and run.  ``generic`` writes MLIR's generic form.  ``target`` is the machine to compile
-    for, by default this one.
+    text can be compiled and run.  ``generic`` writes MLIR's generic form, which MLIR's own tools and xDSL read
+    with unregistered dialects allowed.  ``target`` is the machine to compile for, by default this one.
 
-    ValueError for an unknown stage or a pattern that matches no node; CompileError if the model cannot be
-    compiled that far.
+    ValueError for an unknown stage, one that has no generic form, or a pattern that matches no node;
+    CompileError if the model cannot be compiled that far.
     """
     wanted = _stage(stage)
+    if generic and wanted not in MLIR_STAGES:
+        raise ValueError(f"the stage {stage!r} is no MLIR; those that are: {', '.join(MLIR_STAGES)}")
     printer = StagePrinter(NodeChoice(node), locations, elide, resources, generic)
     texts: list[str] = []
     follow(model, wanted, lambda at, subject: texts.append(printer.text(subject())), target, only=True)

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 import sardonyx as package
+from sardonyx.ir.compare import same
 from sardonyx.ir.parser import parse_module
 from sardonyx.ir.printer import print_module
-from sardonyx.stages import Stage, stage_sizes
+from sardonyx.stages import MLIR_STAGES, Stage, stage_sizes
 
 from .conftest import Sardonyx
 
@@ -88,3 +89,25 @@ def test_sizes_of_all_stages(floor_ge: Path) -> None:
     sizes = stage_sizes(str(floor_ge))
     assert [s.stage for s in sizes] == list(Stage)
     assert all(s.operations > 0 and s.bytes > 100 for s in sizes)
+
+
+@pytest.mark.parametrize("stage", MLIR_STAGES)
+def test_mlir_says_the_same(sardonyx: Sardonyx, floor_ge: Path, stage: str) -> None:
+    """`tests/test_mlir.py` has other tools read it."""
+    result = sardonyx("dump", floor_ge, "--stage", stage, "--mlir")
+    assert result.code == 0 and '"func.func"() ({' in result.out
+    assert same(parse_module(result.out), parse_module(package.stage_text(str(floor_ge), stage))) is None
+
+
+def test_mlir_of_a_node(sardonyx: Sardonyx, floor_ge: Path) -> None:
+    result = sardonyx("dump", floor_ge, "--mlir", "--node", "Floor_*")
+    assert '"core.floor"(%x)' in result.out and "core.ge" not in result.out
+
+
+@pytest.mark.parametrize("stage", ["llvm", "llvm-opt", "asm", "object"])
+def test_machine_stages_are_no_mlir(sardonyx: Sardonyx, floor_ge: Path, stage: str) -> None:
+    result = sardonyx("dump", floor_ge, "--mlir", "--stage", stage)
+    assert result.code == 2
+    assert f"the stage '{stage}' is no MLIR; those that are: onnx, resolved, core" in result.err
+    with pytest.raises(ValueError, match="is no MLIR"):
+        package.stage_text(str(floor_ge), stage, generic=True)

@@ -9,7 +9,7 @@ import typer
 
 from sardonyx.cli.source import ModelArgument, checked
 from sardonyx.cli.terminal import progress, write_text
-from sardonyx.stages import Stage, stage_text
+from sardonyx.stages import MLIR_STAGES, Stage, stage_text
 
 __all__ = ["command"]
 
@@ -25,6 +25,9 @@ def command(
         int, typer.Option(min=0, help="Constants of more elements than this are printed as a key.")
     ] = 16,
     locations: Annotated[bool, typer.Option(help="Whether each line names its ONNX nodes.")] = True,
+    mlir: Annotated[
+        bool, typer.Option("--mlir", help="MLIR's generic syntax, which MLIR's own tools read.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")
     ] = None,
@@ -50,10 +53,16 @@ def command(
       sardonyx dump model.onnx
       sardonyx dump model.onnx --stage asm --node 'Conv_1'
       sardonyx dump model.onnx --stage fused --no-locations -o fused.mlir
+      sardonyx dump model.onnx --mlir | iree-opt --allow-unregistered-dialect -
     """
+    if mlir and stage not in MLIR_STAGES:
+        raise typer.BadParameter(
+            f"the stage {str(stage)!r} is no MLIR; those that are: {', '.join(MLIR_STAGES)}",
+            param_hint="--mlir",
+        )
     try:
         with progress(f"compiling to {stage}"):
-            text = stage_text(checked(model), stage, node=node, locations=locations, elide=elide)
+            text = stage_text(checked(model), stage, node=node, locations=locations, elide=elide, generic=mlir)
     except ValueError as error:
         if node is None:
             raise

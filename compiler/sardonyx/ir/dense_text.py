@@ -5,7 +5,7 @@
 | `dense<[1.0, 2.0]>` | few elements |
 | `dense<0.0>` | all elements the same bits, however many |
 | `dense<"0x0000803F">` | many elements in place: the memory, little endian |
-| `#sdx.strings<type, [...]>` | string tensors that hold bytes |
+| `#sdx.strings<type, [...]>` | string tensors that hold bytes, and all of the generic form: not every tool reads `dense<["a"]>` |
 | `dense_resource<key>` | many elements elsewhere: the trailing section, another module, a file |
 """
 
@@ -60,7 +60,7 @@ class ElidedDense(Dense):
 # --- printing ----------------------------------------------------------------------------------------
 
 
-def dense_text(dense: Dense, elide: int | None, needed: dict[str, Dense]) -> str:
+def dense_text(dense: Dense, elide: int | None, needed: dict[str, Dense], *, generic: bool = False) -> str:
     """A constant as text.  One of more than ``elide`` elements is named by its key and put into ``needed``.
 
     With ``elide=None`` everything is in place, in hexadecimal beyond a few elements.
@@ -70,7 +70,7 @@ def dense_text(dense: Dense, elide: int | None, needed: dict[str, Dense]) -> str
     if dense.dtype is dtypes.string:
         items = dense.array.reshape(-1).tolist()
         if elide is None or len(items) <= elide:
-            if all(type(s) is str for s in items):
+            if not generic and all(type(s) is str for s in items):
                 return f"dense<{_nested([quote(s) for s in items], dense.shape)}> : {dense.type}"
             texts = (quote(s) if isinstance(s, str) else f"#sdx.bytes<{quote_bytes(s)}>" for s in items)
             return f"#sdx.strings<{dense.type}, [{', '.join(texts)}]>"

@@ -283,7 +283,7 @@ class _Printer:
             if isinstance(value, Type):
                 return str(value)
             if isinstance(value, Dense):
-                return dense_text(value, self.elide, self.needed)
+                return dense_text(value, self.elide, self.needed, generic=self.generic)
             return f"#sdx.illegal<{quote(repr(value))}>"
         return write(self, value)
 
