@@ -62,7 +62,9 @@ def command(
         )
     try:
         with progress(f"compiling to {stage}"):
-            text = stage_text(checked(model), stage, node=node, locations=locations, elide=elide, generic=mlir)
+            text = stage_text(
+                checked(model), stage, node=node, locations=locations, elide=elide, generic=mlir
+            )
     except ValueError as error:
         if node is None:
             raise
