@@ -21,7 +21,8 @@ LAYERS = (
     ("sardonyx.codegen", "LLVM IR, objects, the process"),
     (
         "sardonyx.parts sardonyx.model_cache sardonyx.source sardonyx.stage_printer sardonyx.stages "
-        "sardonyx.dumping sardonyx.reproducer sardonyx.build_options sardonyx.build sardonyx.aot",
+        "sardonyx.dumping sardonyx.reproducer sardonyx.build_options sardonyx.build sardonyx.aot "
+        "sardonyx.loading sardonyx.debugging",
         "stages as text; compiled models in memory, cache, file",
     ),
     (

@@ -11,6 +11,7 @@ from sardonyx import dumping, reproducer
 from sardonyx.build_options import USUAL, BuildOptions
 from sardonyx.codegen.compile import kernel_text, whole_program_text
 from sardonyx.codegen.objects import Objects
+from sardonyx.debugging import debug_source
 from sardonyx.errors import CompileError
 from sardonyx.frontend.load import ModelSource
 from sardonyx.interpreter import compiling
@@ -83,11 +84,12 @@ def lower(
     and of the entry point at the end.  ``after`` is a program to share constants with (see `pipeline`).
     """
     with limited(options.opt_limit) as budget:
-        watch = dumping.current()
+        watch, debug = dumping.current(), options.debug
 
         def compile_kernel(symbol: str, function: Function) -> None:
             try:
-                text = kernel_text(function, symbol, target)
+                source = None if debug is None else debug_source(debug, function)
+                text = kernel_text(function, symbol, target, source)
             except CompileError:
                 raise
             except Exception as error:
@@ -97,7 +99,13 @@ def lower(
 
         module = make()
         steps = _steps(
-            module, target, options.passes, structures=structures, on_kernel=compile_kernel, after=after
+            module,
+            target,
+            options.passes,
+            structures=structures,
+            on_kernel=compile_kernel,
+            after=after,
+            named=debug is not None,
         )
         try:
             watch.module(module, steps)
@@ -106,7 +114,8 @@ def lower(
             if all(step.run.name != "schedule" for step in steps):
                 for symbol, function in program.kernels.items():
                     compile_kernel(symbol, function)
-            text = whole_program_text(program, target, entry)
+            source = None if debug is None else debug_source(debug, program.main)
+            text = whole_program_text(program, target, entry, source)
             watch.code(entry, text, target)
             take(entry, text)
         except PassFailure as failure:

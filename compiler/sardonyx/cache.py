@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-__all__ = ["Info", "clear", "enabled", "folder", "info", "limit", "read", "tidy", "trim", "write"]
+__all__ = ["Info", "clear", "enabled", "folder", "info", "limit", "place", "read", "tidy", "trim", "write"]
 
 Buffer: TypeAlias = "bytes | bytearray | memoryview | mmap.mmap"
 
@@ -132,6 +132,22 @@ def write(kind: str, key: str, *data: Buffer) -> bool:
                 os.unlink(name)
         return False
     return True
+
+
+def place(kind: str) -> Path | None:
+    """A folder for plain files that other programs read; they are counted and removed as entries are.
+
+    None if there is no cache, or its folder cannot be made.
+    """
+    root = _root()
+    if root is None or not enabled():
+        return None
+    path = root / kind
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        return None
+    return path if os.access(path, os.W_OK) else None
 
 
 _written = 0  # bytes, by this process since it last looked through the entries

@@ -11,12 +11,11 @@ from typing import Any
 from sardonyx import cache as disk_cache
 from sardonyx import model_cache
 from sardonyx.build_options import USUAL, BuildOptions
-from sardonyx.codegen.jit import JitLibrary, support_addresses
-from sardonyx.codegen.objects import support_object
 from sardonyx.core.external import address_of
 from sardonyx.errors import NeedsConstant
 from sardonyx.kernels.target import Target
-from sardonyx.parts import ENTRY, Parts
+from sardonyx.loading import load
+from sardonyx.parts import Parts
 from sardonyx.targets.host import host_target
 from sardonyx_runtime.native import NativeModel
 
@@ -36,16 +35,20 @@ class CompiledModel(NativeModel):
         use_cache: bool = True,
         options: BuildOptions = USUAL,
     ) -> None:
-        support = support_addresses(target, lambda: support_object(target, use_cache=use_cache))
         imports = {symbol: address_of(key) for symbol, key in parts.externals.items()}
-        library = JitLibrary(parts.objects, [ENTRY], target, {**support, **imports})
+        if options.debug is not None:
+            # What only debugging needs is loaded when something is debugged.
+            load_it = import_module("sardonyx.debugging").load_for_debugging
+            loaded = load_it(parts, target, options.debug, imports, use_cache=use_cache)
+        else:
+            loaded = load(parts, target, imports, use_cache=use_cache)
         super().__init__(
-            library.address(ENTRY),
+            loaded.entry,
             parts.weights.__array_interface__["data"][0],
             parts.signature,
             threads=threads,
-            gate=support["sdx_gate"],
-            keep=(library, parts.weights),
+            gate=loaded.gate,
+            keep=(loaded.library, parts.weights),
         )
         self._source = source  # what was compiled: a path, bytes or a ModelProto
         self._parts = parts
@@ -81,6 +84,8 @@ def compile(
     verify_each: bool = False,
     opt_limit: int | None = None,
     reproducer: str | None = None,
+    debug: bool | str = False,
+    debug_dir: str | os.PathLike[str] | None = None,
 ) -> CompiledModel:
     """Compile a model: a path, bytes, or a ``ModelProto``.
 
@@ -94,9 +99,17 @@ def compile(
     ``opt_limit`` is how many optimisation steps may be taken; ``reproducer`` is the file to write if a pass
     breaks down.
 
+    ``debug`` makes code that debuggers and profilers see into: symbols name the nodes, lines are those of
+    the kernels' loop text, which is written to ``debug_dir`` (default: a folder of the cache).  True or
+    ``"gdb"`` link the code to a shared library, which needs a linker; ``"perf"`` keeps it in memory and
+    writes a map of it for perf.
+
     CompileError names the node that cannot be compiled.
     """
-    options = BuildOptions(passes, verify_each, opt_limit, reproducer)
+    debugged = (
+        import_module("sardonyx.debugging").debug_options(debug, debug_dir) if debug or debug_dir else None
+    )
+    options = BuildOptions(passes, verify_each, opt_limit, reproducer, debugged)
     return compile_with(options, model, threads=threads, cache=cache)
 
 
@@ -142,7 +155,8 @@ def _specialised(
         use_cache = cache and disk_cache.enabled()
         build_module = import_module("sardonyx.build").build_module
         parts = build_module(make, target, use_cache=use_cache, structures=structures, options=options)
-        made = CompiledModel(model, parts, target, threads or _processors(), use_cache=use_cache)
+        count = threads or _processors()
+        made = CompiledModel(model, parts, target, count, use_cache=use_cache, options=options)
         return made, parts.structure
 
     made: CompiledModel = import_module("sardonyx.specialised").SpecialisedModel(

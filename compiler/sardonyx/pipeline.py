@@ -37,12 +37,14 @@ def pipeline(
     structures: Mapping[str, Any] | None = None,
     on_kernel: Callable[[str, Function], None] | None = None,
     after: Program | None = None,
+    named: bool = False,
 ) -> tuple[Step, ...]:
     """The steps for a target.
 
     ``structures`` are those of inputs that are sequences or optionals (see ``core/aggregates.py``);
     ``on_kernel(symbol, function)`` is told of each kernel as soon as it is scheduled; ``after`` is a program of
-    the same model for another target, with which this one is to share its constants.
+    the same model for another target, with which this one is to share its constants; ``named`` puts the nodes'
+    names into the symbols of kernels.
     """
     return (
         Step(LowerToCore(structures), "everything behind works on typed core ops", "resolved"),
@@ -53,7 +55,7 @@ def pipeline(
         Step(Simplify(), "the transposes that have met their inverse leave dead ops", optional=True),
         Step(FoldMoves(), "layouts are settled: constants can be written down in theirs", optional=True),
         Step(Fuse(), "last at this level: its groups are the kernels", "fused"),
-        Step(Schedule(target, on_kernel, after), "the groups are final: each becomes loops", "loop"),
+        Step(Schedule(target, on_kernel, after, named), "the groups are final: each becomes loops", "loop"),
         Step(PlanMemory(), "every allocation and its life is known", "planned"),
     )
 

@@ -179,3 +179,11 @@ def test_output_folder_that_cannot_be(sardonyx: Sardonyx, floor_ge: Path) -> Non
     result = sardonyx("run", floor_ge, "--output-dir", floor_ge)
     assert result.code == 2
     assert "--output-dir" in result.err
+
+
+@pytest.mark.parametrize("tool", [(), ("gdb",), ("perf",)])
+def test_debug_information(sardonyx: Sardonyx, floor_ge: Path, tmp_path: Path, tool: tuple[str, ...]) -> None:
+    result = sardonyx("run", floor_ge, "--debug", *tool, "--debug-dir", tmp_path / "debug")
+    assert result.code == 0
+    assert any("Floor_0" in p.name for p in (tmp_path / "debug").iterdir())
+    assert sardonyx("run", floor_ge, "--debug-dir", tmp_path).code == 2

@@ -27,14 +27,14 @@ COMMANDS = {
     ),
     "dump": ("sardonyx.cli.dump", "Print a model at a stage of the compilation, nodes to assembly."),
     "listing": ("sardonyx.cli.listing", "Show which machine code each node became, line by line."),
-    "info": ("sardonyx.cli.info", "Show inputs, outputs, operators, and what compiling makes of a model."),
+    "info": ("sardonyx.cli.info", "Show inputs, outputs, operators, and what is made of a model."),
     "ops": ("sardonyx.cli.ops", "List the operators that are supported, with their versions."),
     "cache": ("sardonyx.cli.cache", "Show or clear the cache of compiled code."),
     "demo": ("sardonyx.cli.demo", "Compile, run and check a small model that is made on the spot."),
 }
 
 # Options whose value may be left out: the values, the first being meant by the bare option.
-_OPTIONAL_VALUES = {"--compare": ("reference", "onnxruntime")}
+_OPTIONAL_VALUES = {"--compare": ("reference", "onnxruntime"), "--debug": ("gdb", "perf")}
 
 _HELP = """Sardonyx compiles ONNX models to native code for this machine's CPU.
 

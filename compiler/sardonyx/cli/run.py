@@ -6,6 +6,7 @@ import re
 import statistics
 import time
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +23,13 @@ from sardonyx.model import CompiledModel, compile
 from sardonyx_runtime.signature import Argument
 
 __all__ = ["command", "print_comparison", "time_runs"]
+
+
+class Debugger(StrEnum):
+    """The tool that debug information is made for."""
+
+    GDB = "gdb"
+    PERF = "perf"
 
 
 def command(
@@ -56,6 +64,17 @@ def command(
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of a run [default: all cores].")] = None,
     seed: Annotated[int, typer.Option(help="Seed of random inputs.")] = 0,
     cache: Annotated[bool, typer.Option(help="Whether to use the cache of compiled code.")] = True,
+    debug: Annotated[
+        Debugger | None,
+        typer.Option(
+            metavar="[TOOL]",
+            help="Make code that debuggers see into: for `gdb` (if no tool is given) or `perf`.",
+        ),
+    ] = None,
+    debug_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where --debug keeps texts and library [default: in the cache]."),
+    ] = None,
 ) -> None:
     """Compile a model and run it.
 
@@ -74,6 +93,7 @@ def command(
       sardonyx run model.onnx -i ids=random:2x64:0..30000 -i mask=ones:2x64
       sardonyx run model.onnx -i image=cat.npy --output-dir results
       sardonyx run model.onnx --repeat 100 --threads 1
+      gdb -ex 'break Conv_1' -ex run --args python -m sardonyx run model.onnx --debug
 
     `--compare` takes the plain NumPy meaning of each operator as the reference (slow, exact), `--compare
     onnxruntime` that engine, if it is installed.
@@ -84,8 +104,10 @@ def command(
     """
     path = checked(model)
     start = time.perf_counter()
+    if debug_dir is not None and debug is None:
+        raise typer.BadParameter("it is for --debug", param_hint="--debug-dir")
     with progress("compiling"):
-        compiled = compile(path, threads=threads, cache=cache)
+        compiled = compile(path, threads=threads, cache=cache, debug=debug or False, debug_dir=debug_dir)
     seconds = time.perf_counter() - start
     feeds = make_feeds(
         compiled.inputs,

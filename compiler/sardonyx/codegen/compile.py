@@ -28,9 +28,10 @@ def whole_program_text(
 ) -> str:
     """The LLVM module of the entry point; ``source`` as for a kernel."""
     module = ModuleText(target.features, target.function_attributes)
-    debug = None if source is None else DebugInfo(program.main, f"{symbol}.body", source)
+    debug = None if source is None else DebugInfo(program.main, f"{symbol}.body", source, "run ")
     text = program_text(program, module, f"{symbol}.body", debug)
-    text = text.replace(f"define i32 @{symbol}.body(", f"define internal i32 @{symbol}.body(", 1)
+    if source is None:  # debuggers and profilers are to find it
+        text = text.replace(f"define i32 @{symbol}.body(", f"define internal i32 @{symbol}.body(", 1)
     text += guarded_entry(target.triple, symbol, f"{symbol}.body")
     return _module(module, text, target, debug)
 

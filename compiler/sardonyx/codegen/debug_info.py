@@ -4,8 +4,10 @@ The source that the debug information names is the text of the loop level: a ker
 prints it.  Each ONNX node is a subprogram of its own that is inlined into the kernel, so that a debugger's
 backtrace and a profiler's inlined frames show it::
 
-    #0  Floor_0 () at k_eb2e5adf.mlir:46
-    #1  k_eb2e5adf (...) at k_eb2e5adf.mlir:46
+    #0  Floor_0 () at Floor_0.mlir:46
+    #1  Floor_0__k_eb2e5adf (...) at Floor_0.mlir:46
+    ...
+    #4  run Floor_0 () at main.mlir:8
 
 Line numbers of instructions are attached to the emitted text afterwards, from the marks that a `Trace` has
 made; without debug information nothing is marked and the text is what it always is.
@@ -17,12 +19,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from sardonyx.ir.graph import Function, Location, Op
+from sardonyx.ir.types import BufferType, Type
 from sardonyx_runtime.version import __version__
 
 __all__ = ["DebugInfo", "DebugSource", "Trace", "scope_name"]
 
 _FIRST = 2  # the metadata below are those of every module (objects.METADATA)
 _MOST_NAMES = 4
+_ENCODINGS = {"float": "float", "signed": "signed", "bool": "boolean"}
 
 
 @dataclass(frozen=True)
@@ -49,12 +53,15 @@ def scope_name(location: Location) -> str:
 class DebugInfo:
     """The metadata of one module with one function that has a text."""
 
-    def __init__(self, function: Function, symbol: str, source: DebugSource) -> None:
+    def __init__(self, function: Function, symbol: str, source: DebugSource, verb: str = "") -> None:
         self._function = function
+        self._verb = verb  # in front of the nodes' names, where the function does not compute them itself
         self._lines = source.lines
         self._texts: list[str] = []
         self._numbers: dict[tuple[int, Location | None], int] = {}
         self._scopes: dict[Location, tuple[int, int]] = {}  # subprogram, where it is inlined
+        self._kinds: dict[Type, int] = {}
+        self._directives = source.directives
         kind = "DebugDirectivesOnly" if source.directives else "FullDebug"
         self._file = self._add(
             f'!DIFile(filename: "{_escaped(source.file)}", directory: "{_escaped(source.folder)}")'
@@ -70,8 +77,9 @@ class DebugInfo:
     def number(self, op: Op | None) -> int:
         """The number of the location of an op's instructions; of the function's own for None."""
         location = None
-        if op is not None and op.location.origins and op.location != self._function.location:
-            location = op.location
+        if op is not None and op.location.origins:
+            whole = op.location == self._function.location and len(op.location.origins) > 1
+            location = None if whole else op.location
         line = self._lines.get(op, 1) if op is not None else 1
         key = (line, location)
         found = self._numbers.get(key)
@@ -82,6 +90,41 @@ class DebugInfo:
                 scope, site = self._scope(location, line)
                 place = f"scope: !{scope}, inlinedAt: !{site}"
             found = self._numbers[key] = self._add(f"!DILocation(line: {line}, {place})")
+        return found
+
+    def parameters(self) -> list[str]:
+        """Lines that tell where the function's arguments are, to stand at the beginning of its body."""
+        if self._directives:
+            return []
+        lines = []
+        place = self.number(None)
+        for i, argument in enumerate(self._function.arguments):
+            kind = self._kind(argument.type)
+            variable = self._add(
+                f'!DILocalVariable(name: "{_escaped(argument.name or f"a{i}")}", arg: {i + 1}, '
+                f"scope: !{self.subprogram}, file: !{self._file}, line: 1, type: !{kind})"
+            )
+            machine = "ptr" if isinstance(argument.type, BufferType) else "i64"
+            lines.append(f"    #dbg_value({machine} %a{i}, !{variable}, !DIExpression(), !{place})")
+        return lines
+
+    def _kind(self, kind: Type) -> int:
+        """The debugger's type of an argument: a pointer to elements, or a 64-bit index."""
+        found = self._kinds.get(kind)
+        if found is None:
+            if isinstance(kind, BufferType):
+                dtype = kind.dtype
+                bits = max(8, dtype.bits)
+                encoding = _ENCODINGS.get(dtype.kind, "unsigned")
+                if (encoding == "float" and bits not in (16, 32, 64)) or dtype.name == "bf16":
+                    encoding = "unsigned"  # its bits
+                element = self._add(
+                    f'!DIBasicType(name: "{dtype}", size: {bits}, encoding: DW_ATE_{encoding})'
+                )
+                text = f"!DIDerivedType(tag: DW_TAG_pointer_type, baseType: !{element}, size: 64)"
+            else:
+                text = '!DIBasicType(name: "index", size: 64, encoding: DW_ATE_signed)'
+            found = self._kinds[kind] = self._add(text)
         return found
 
     def metadata(self) -> str:
@@ -102,7 +145,7 @@ class DebugInfo:
         """The subprogram of nodes, and the place in the function where it is inlined: its first line."""
         found = self._scopes.get(location)
         if found is None:
-            scope = self._subprogram(scope_name(location), line)
+            scope = self._subprogram(self._verb + scope_name(location), line)
             site = self._add(f"distinct !DILocation(line: {line}, scope: !{self.subprogram})")
             found = self._scopes[location] = (scope, site)
         return found

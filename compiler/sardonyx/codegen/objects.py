@@ -65,9 +65,15 @@ def machine_text(module: Any, target: Target) -> str:
     return str(target_machine(target).emit_assembly(module))
 
 
-def support_object(target: Target, *, use_cache: bool = True) -> bytes:
-    """The object of the support code: arena, thread pool, gate."""
-    text = f'target triple = "{target.triple}"\n{support_text(target.triple)}{METADATA}'
+def support_object(target: Target, *, use_cache: bool = True, unwind: bool = False) -> bytes:
+    """The object of the support code: arena, thread pool, gate.
+
+    ``unwind`` adds what a debugger needs to look through its frames.
+    """
+    support = support_text(target.triple)
+    if unwind:
+        support = support.replace(" nounwind", " nounwind uwtable")
+    text = f'target triple = "{target.triple}"\n{support}{METADATA}'
     return _stored(text, target, use_cache) or _compile(text, target, use_cache)
 
 

@@ -430,10 +430,12 @@ def translate_kernel(
         translator.values[argument] = V(kind, ref)
         parameters.append(f"{kind.text} {ref}")
     translator.ops(function.body.ops)
-    if trace is not None:
+    place = ""
+    if debug is not None and trace is not None:
         trace.attach()
+        emitter.lines[1:1] = debug.parameters()  # behind the label of the entry block
+        place = f" !dbg !{debug.subprogram}"
     attributes = module.attributes
-    place = "" if debug is None else f" !dbg !{debug.subprogram}"
     text = f"define void @{symbol}({', '.join(parameters)}) {attributes}{place} {{\n{emitter.text()}\n}}\n"
     return text + _task(function, symbol, attributes)
 

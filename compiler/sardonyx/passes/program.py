@@ -6,6 +6,8 @@ constants, the nodes and messages of faults) stands in the attributes of ``main`
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,10 +15,13 @@ from typing import Any
 from sardonyx.errors import CompileError
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Block, Function, Location, Module, Op, Origin
+from sardonyx.loop.fingerprint import fingerprint
 from sardonyx_runtime.dims import DimLike
 from sardonyx_runtime.dtypes import DType
 
-__all__ = ["Port", "Program", "Weights"]
+__all__ = ["Port", "Program", "Weights", "identifier"]
+
+_LONGEST = 48  # characters of an identifier
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,12 @@ class Program:
         default_factory=dict
     )  # the core op it computes, the first of equal ones
     on_kernel: Callable[[str, Function], None] | None = None  # told of each new kernel at once
+    named: bool = False  # whether symbols name the nodes; equal kernels of different nodes are two then
+
+    def symbol(self, function: Function, location: Location) -> str:
+        """The symbol of a kernel: equal code has equal symbols."""
+        symbol = f"k_{fingerprint(function)}"
+        return f"{identifier(location)}__{symbol}" if self.named and location.origins else symbol
 
     def add_kernel(self, symbol: str, function: Function, location: Location) -> None:
         """Take a kernel that is not there yet."""
@@ -153,3 +164,13 @@ class Program:
                 program.kernels[symbol] = function
                 program.node_of_kernel[symbol] = function.location
         return program
+
+
+def identifier(location: Location) -> str:
+    """The names of nodes as letters, digits and underscores; a digest stands for what is too long."""
+    names = [o.name for o in location.origins]
+    text = re.sub(r"[\W_]+", "_", "_".join(names), flags=re.ASCII).strip("_") or "node"
+    if len(text) > _LONGEST:
+        digest = hashlib.blake2b("\0".join(names).encode(), digest_size=4).hexdigest()
+        text = f"{text[: _LONGEST - 9].rstrip('_')}_{digest}"
+    return f"n{text}" if text[0].isdigit() else text

@@ -17,7 +17,6 @@ from sardonyx.kernels.select import kernels_of
 from sardonyx.kernels.target import Target
 from sardonyx.kernels.text import address_kernel
 from sardonyx.loop.builder import INDEX
-from sardonyx.loop.fingerprint import fingerprint
 from sardonyx.loop.hoist import hoist
 from sardonyx.passes import control_schedule
 from sardonyx.passes.fuse import VIEWS
@@ -36,16 +35,18 @@ class Schedule:
     """Requires: a fused module.  Ensures: the loop level (see `Program.to_module`).
 
     ``on_kernel(symbol, kernel)`` is told of each kernel as soon as it is made; ``after`` is a program of the
-    same model for another target, whose tables are taken on (see `Program.follow`).
+    same model for another target, whose tables are taken on (see `Program.follow`); ``named``
+    puts the nodes' names into the symbols, so that equal kernels of different nodes are two.
     """
 
     target: Target
     on_kernel: Callable[[str, Function], None] | None = None
     after: Program | None = None
+    named: bool = False
     name: str = field(default="schedule", init=False)
 
     def run(self, module: Module) -> bool:
-        program = schedule(module.main, self.target, "model", self.on_kernel, self.after)
+        program = schedule(module.main, self.target, "model", self.on_kernel, self.after, self.named)
         module.functions = program.to_module().functions
         return True
 
@@ -56,9 +57,10 @@ def schedule(
     name: str,
     on_kernel: Callable[[str, Function], None] | None = None,
     after: Program | None = None,
+    named: bool = False,
 ) -> Program:
-    """The program of a fused core function; ``on_kernel(symbol, kernel)`` is told of each kernel at once."""
-    program = Program(name, on_kernel=on_kernel)
+    """The program of a fused core function; the options are those of `Schedule`."""
+    program = Program(name, on_kernel=on_kernel, named=named)
     if after is not None:
         program.follow(after)
     return _Scheduler(function, target, program).run()
@@ -184,7 +186,7 @@ class _Scheduler:
             data, starts = records(dense.array.ravel().tolist())
             offsets, memory = Dense(starts), Dense(data)
             kernel = address_kernel()
-            symbol = f"k_{fingerprint(kernel)}"
+            symbol = self.program.symbol(kernel, Location())
             if symbol not in self.program.kernels:
                 self.program.add_kernel(symbol, kernel, Location())
             size = {"size": 8 * len(starts), "dtype": dtypes.i64}
@@ -258,7 +260,7 @@ class _Scheduler:
 
     def launch(self, kernel: Kernel, op: Op) -> None:
         hoist(kernel.function)
-        symbol = f"k_{fingerprint(kernel.function)}"
+        symbol = self.program.symbol(kernel.function, op.location)
         if symbol not in self.program.kernels:
             self.program.group_of_kernel[symbol] = op
             self.program.add_kernel(symbol, kernel.function, op.location)
