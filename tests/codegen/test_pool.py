@@ -232,6 +232,55 @@ def test_the_process_ends_while_workers_spin() -> None:
         assert in_process("pool.launch(8, 1000); print('end')") == "end\n"
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts the threads in /proc")
+@pytest.mark.parametrize("pause", [0, 0.0001, 0.05])
+def test_stopping_ends_the_workers(pause: float) -> None:
+    """Whether they spin or sleep; what comes later runs in one piece, in a child again in several."""
+    code = f"""
+    import ctypes, os, time, warnings
+    warnings.simplefilter("ignore")
+    count = lambda: len(os.listdir("/proc/self/task"))
+    stop = ctypes.CFUNCTYPE(None)(pool.addresses["sdx_stop"])
+    before = count()
+    pool.launch(6, 1000)
+    print(count() - before)
+    time.sleep({pause})
+    stop()
+    print(count() - before, pool.launch(6, 1000)[1:])
+    child = os.fork()
+    if child == 0:
+        stop()
+        good = pool.launch(6, 100)[0] == list(range(100)) and count() == 6
+        stop()
+        os._exit(0 if good and count() == 1 else 1)
+    print(os.waitpid(child, 0)[1])
+    """
+    assert in_process(code) == "5\n0 (1, 1000)\n0\n"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts the threads in /proc")
+def test_stopping_while_others_launch() -> None:
+    code = """
+    import ctypes, os, threading, time
+    stop = ctypes.CFUNCTYPE(None)(pool.addresses["sdx_stop"])
+    before = len(os.listdir("/proc/self/task"))
+    ending = time.time() + 0.5
+    bad = []
+    def work():
+        while time.time() < ending:
+            if pool.launch(3, 500)[0] != list(range(500)):
+                bad.append(1)
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    [t.start() for t in threads]
+    time.sleep(0.1)
+    stop()
+    [t.join() for t in threads]
+    time.sleep(0.1)  # Python's threads end a moment after they are joined
+    print(bad, len(os.listdir("/proc/self/task")) - before)
+    """
+    assert in_process(code) == "[] 0\n"
+
+
 def test_workers_have_the_default_floating_point_state() -> None:
     """A process that flushes denormals makes workers that do not."""
     code = r"""
@@ -300,7 +349,7 @@ def test_text_compiles_for(triple: str) -> None:
 
 def test_other_systems_run_serially() -> None:
     module = llvm.parse_assembly(pool_text("arm64-apple-macosx"))
-    assert {f.name for f in module.functions} == {"sdx.serial", "sdx_launch"}
+    assert {f.name for f in module.functions} == {"sdx.serial", "sdx_launch", "sdx_stop"}
 
 
 def test_a_waiting_caller_is_not_held_up() -> None:

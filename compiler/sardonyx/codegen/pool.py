@@ -15,6 +15,8 @@ are [0, range).  How it works:
   Spinning threads yield the processor now and then: on a busy machine they may stand on that of the thread
   they wait for.
   The waiting of the operating system (``sdx.wait``, ``sdx.wake``) is the only part that differs by system.
+- ``sdx_stop()`` ends the workers and waits for each, so that their code may go away (a library that is
+  unloaded calls it).  It takes the pool for ever: launches that come later run on their own threads.
 - A forked child has no workers.  The pool is marked with the process id, and a launch in another process
   starts it anew (``sdx.pid``; while that happens it holds the negative id, and other launches run serially).
 
@@ -34,6 +36,7 @@ CHUNKS_PER_THREAD = 4  # more than one evens out the threads' speeds
 _SPINS = 3072  # pauses before a worker parks or the owner sleeps: some 80 us
 _PAUSES = 64  # between two offers to let another thread have the processor
 
+_MOST = 255  # workers
 _OPEN, _WAITED, _LIMIT_SHIFT, _INSIDE = 1 << 31, 1 << 30, 16, 0xFFFF  # the gate's fields
 
 _FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98}  # the number of Linux's system call
@@ -49,17 +52,19 @@ def pool_text(triple: str) -> str:
         (
             declarations,
             _waiting(_FUTEX[machine]),
-            _STATE,
+            _STATE.format(most=_MOST),
             _SERIAL,
             _LAUNCH.format(
                 smallest=SMALLEST,
                 grain=GRAIN,
                 waking=WAKING,
                 per_thread=CHUNKS_PER_THREAD,
+                most=_MOST,
                 open=_signed(_OPEN),
             ),
             _acquire(),
             _START,
+            _STOP,
             _finish(pause),
             _worker(pause, default),
         )
@@ -116,6 +121,8 @@ _STATE = """
 @sdx.job = internal global [5 x i64] zeroinitializer, align 128 ; task, arguments, range, chunk, chunks
 @sdx.pid = internal global i32 0, align 128
 @sdx.workers = internal global i32 0, align 128
+@sdx.ending = internal global i32 0
+@sdx.threads = internal global [{most} x i64] zeroinitializer ; what the system calls the workers
 """
 
 _SERIAL = """
@@ -133,6 +140,10 @@ done:
 _SERIAL_LAUNCH = """
 define void @sdx_launch(ptr %context, ptr %task, ptr %args, i64 %range, i64 %cost) nounwind {
   tail call void @sdx.serial(ptr %task, ptr %args, i64 %range)
+  ret void
+}
+
+define void @sdx_stop() nounwind {
   ret void
 }
 """
@@ -179,7 +190,7 @@ split:
   %chunks = udiv i64 %range.last2, %chunk
   %team = call i64 @llvm.umin.i64(i64 %threads, i64 %chunks)
   %helpers = sub i64 %team, 1
-  %wanted.wide = call i64 @llvm.umin.i64(i64 %helpers, i64 255)
+  %wanted.wide = call i64 @llvm.umin.i64(i64 %helpers, i64 {most})
   %wanted = trunc i64 %wanted.wide to i32
   %mine = call i1 @sdx.acquire()
   br i1 %mine, label %own, label %serial
@@ -267,6 +278,7 @@ reset:
   store atomic i32 0, ptr @sdx.gate monotonic, align 4
   store atomic i32 0, ptr @sdx.parked monotonic, align 4
   store atomic i32 0, ptr @sdx.workers monotonic, align 4
+  store atomic i32 0, ptr @sdx.ending monotonic, align 4
   store atomic i32 %pid, ptr @sdx.pid release, align 4
   br label %take
 take:
@@ -282,7 +294,7 @@ no:
 # Signals are blocked while a worker is made: it inherits the mask, so handlers run on the program's threads.
 _START = """
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
-declare i32 @pthread_detach(i64)
+declare i32 @pthread_join(i64, ptr)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
 declare i32 @sigfillset(ptr)
 
@@ -294,18 +306,16 @@ define internal void @sdx.start(i32 %wanted) nounwind {
 more:
   %all = alloca [128 x i8], align 16
   %before = alloca [128 x i8], align 16
-  %thread = alloca i64
   %r1 = call i32 @sigfillset(ptr %all)
   %r2 = call i32 @pthread_sigmask(i32 2, ptr %all, ptr %before)
   br label %make
 make:
   %have = phi i32 [ %now, %more ], [ %next, %made ]
+  %thread = getelementptr i64, ptr @sdx.threads, i32 %have
   %code = call i32 @pthread_create(ptr %thread, ptr null, ptr @sdx.worker, ptr null)
   %failed = icmp ne i32 %code, 0
   br i1 %failed, label %restore, label %made
 made:
-  %id = load i64, ptr %thread
-  %r3 = call i32 @pthread_detach(i64 %id)
   %next = add i32 %have, 1
   store atomic i32 %next, ptr @sdx.workers monotonic, align 4
   %full = icmp sge i32 %next, %wanted
@@ -313,6 +323,48 @@ made:
 restore:
   %r4 = call i32 @pthread_sigmask(i32 2, ptr %before, ptr null)
   br label %done
+done:
+  ret void
+}
+"""
+
+
+# Only a run under way keeps the pool from being taken, so waiting for it ends.  A process that ends may have
+# runs in other threads; a run that takes longer than these offers is left alone, and its workers with it.
+_STOP = """
+; Ends the workers; the pool is not used again.
+define void @sdx_stop() nounwind {
+entry:
+  %pid = call i32 @getpid()
+  %known = load atomic i32, ptr @sdx.pid acquire, align 4
+  %here = icmp eq i32 %known, %pid
+  br i1 %here, label %take, label %done
+take:
+  %tries = phi i32 [ 0, %entry ], [ %tries.next, %wait ]
+  %taken = cmpxchg ptr @sdx.owner, i32 0, i32 1 acquire monotonic
+  %mine = extractvalue { i32, i1 } %taken, 1
+  br i1 %mine, label %end, label %wait
+wait:
+  %r1 = call i32 @sched_yield()
+  %tries.next = add i32 %tries, 1
+  %patient = icmp slt i32 %tries.next, 1000000
+  br i1 %patient, label %take, label %done
+end:
+  store atomic i32 1, ptr @sdx.ending seq_cst, align 4
+  %epoch = atomicrmw add ptr @sdx.epoch, i32 1 seq_cst
+  call void @sdx.wake(ptr @sdx.epoch, i32 2147483647)
+  %workers = load atomic i32, ptr @sdx.workers monotonic, align 4
+  br label %next
+next:
+  %i = phi i32 [ 0, %end ], [ %after, %join ]
+  %more = icmp slt i32 %i, %workers
+  br i1 %more, label %join, label %done
+join:
+  %at = getelementptr i64, ptr @sdx.threads, i32 %i
+  %thread = load i64, ptr %at
+  %r2 = call i32 @pthread_join(i64 %thread, ptr null)
+  %after = add i32 %i, 1
+  br label %next
 done:
   ret void
 }
@@ -377,12 +429,18 @@ look:
   %new = icmp ne i32 %epoch, %seen
   %inside = and i32 %gate, {_INSIDE}
   %limit.up = lshr i32 %gate, {_LIMIT_SHIFT}
-  %limit = and i32 %limit.up, 255
+  %limit = and i32 %limit.up, {_MOST}
   %room = icmp ult i32 %inside, %limit
   %both = and i1 %open, %new
   %go = and i1 %both, %room
   br i1 %go, label %join, label %pass
 pass:
+  %ending = load atomic i32, ptr @sdx.ending seq_cst, align 4
+  %end = icmp ne i32 %ending, 0
+  br i1 %end, label %stop, label %stay
+stop:
+  ret ptr null
+stay:
   %patient = icmp slt i32 %spins, {_SPINS}
   br i1 %patient, label %spin, label %park
 spin:

@@ -50,6 +50,7 @@ EXPORTS = (
     "sdx_grow",
     "sdx_allocate",
     "sdx_launch",
+    "sdx_stop",
     "sdx_gate",
     "sdx_new_string",
     "sdx_forget_strings",
