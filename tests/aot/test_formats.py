@@ -63,8 +63,9 @@ def as_object(path: Path) -> Path:
 @pytest.mark.parametrize("suffix", [".so", ".o", ".a", ".ll", ".bc", ".s"])
 def test_a_program_in_c_runs_it(suffix: str, wanted: list[Array], tmp_path: Path) -> None:
     output = tmp_path / f"model{suffix}"
-    assert sardonyx.compile_to(demo_model(), output) == [output]
-    assert os.listdir(tmp_path) == [output.name]
+    files = [output, tmp_path / "model.h", tmp_path / "model.json"]
+    assert sardonyx.compile_to(demo_model(), output) == files
+    assert set(os.listdir(tmp_path)) == {file.name for file in files}
     program = linked([as_object(output)], c_program(FEEDS, wanted), tmp_path)
     assert same_bits(results_of([program], FEEDS, wanted, tmp_path), wanted)
 
@@ -109,7 +110,7 @@ def test_the_objects_interface(tmp_path: Path) -> None:
 
 C_LIBRARY = {
     *"calloc free malloc posix_memalign memcpy memset memmove getpid syscall sched_yield".split(),
-    *"pthread_create pthread_detach pthread_sigmask sigfillset".split(),
+    *"pthread_create pthread_join pthread_sigmask sigfillset".split(),
 }
 
 

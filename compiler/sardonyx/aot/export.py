@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 
 from sardonyx.aot.archive import archive
+from sardonyx.aot.companions import check_companions, write_companions
 from sardonyx.aot.formats import Format, format_of
 from sardonyx.aot.levels import Levels, compile_levels
 from sardonyx.aot.modules import merge, parse
 from sardonyx.build_options import USUAL, BuildOptions
 from sardonyx.codegen.artifact import PREFIX, Blob, artifact_text, cpu_text, exports
-from sardonyx.codegen.objects import METADATA, optimise
+from sardonyx.codegen.objects import METADATA, code_size, optimise
 from sardonyx.codegen.support import support_text
 from sardonyx.errors import CompileError
 from sardonyx.frontend.load import ModelSource
 from sardonyx.kernels.target import Target
 from sardonyx.parts import Parts
-from sardonyx.targets.host import host_target, target_machine
+from sardonyx.targets.host import host_target, llvm_version, target_machine
 from sardonyx.targets.link import link_shared
 from sardonyx_runtime.artifact import ABI, seal
 from sardonyx_runtime.version import __version__
@@ -53,7 +54,8 @@ def compile_to(
     ``threads`` is how many threads a run may use where its caller does not say; ``dims`` gives sizes to
     symbols of the inputs' shapes; ``name`` is what the symbols begin with.
 
-    Returns the files that were written, ``path`` first; they appear only when they are complete.
+    A C header and a manifest (JSON) are written beside it.  Returns the files that were written, ``path``
+    first; they appear only when they are complete.
     CompileError if the model cannot be compiled, or there is no linker; OSError if a file cannot be written.
     """
     return write_model(model, path, [host_target()], threads=threads, dims=dims, name=name)
@@ -83,6 +85,7 @@ def write_model(
         raise CompileError(
             f"{name!r} cannot begin the names of symbols", hint="take letters, digits and '_', no digit first"
         )
+    check_companions(output)
     levels = compile_levels(model, targets, name, dims or {}, build)
     if like is not None and not dims and not _alike(levels, like):
         raise CompileError("the model has changed since it was compiled", hint="compile it again")
@@ -95,7 +98,7 @@ def write_model(
         made = Path(scratch) / "made"
         _write(made, format, levels, targets, description, name, Path(scratch))
         os.replace(made, output)
-    return [output]
+    return [output, *write_companions(output, levels.signature, description, exports(name), [output])]
 
 
 def _alike(levels: Levels, parts: Parts) -> bool:
@@ -118,6 +121,9 @@ def _description(levels: Levels, targets: Sequence[Target], threads: int | None,
         "weights": int(levels.weights.size),
         **given,
         "kernels": levels.kernels,
+        "nodes": levels.nodes,
+        "opsets": dict(levels.opsets),
+        "llvm": ".".join(map(str, llvm_version())),
         "arena": [size if isinstance(size, int) else str(size) for size in levels.arena],
         "signature": levels.signature.to_json(),
     }
@@ -158,7 +164,9 @@ def _write(
     elif format is Format.ASSEMBLY:
         made.write_text(machine.emit_assembly(module), encoding="utf-8")
     else:
-        code = blob.place(machine.emit_object(module))
+        emitted = machine.emit_object(module)
+        description["code"] = code_size(emitted)  # known only now: the seal and the manifest have it
+        code = blob.place(emitted)
         if format is Format.OBJECT:
             made.write_bytes(code)
         elif format is Format.ARCHIVE:

@@ -13,10 +13,12 @@ from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import symbols_of
 from sardonyx_runtime.signature import Argument, Signature
 
-__all__ = ["header_text"]
+__all__ = ["FIRST_WORDS", "header_text"]
+
+FIRST_WORDS = "/* A compiled ONNX model as C functions"  # how every header begins
 
 _HEAD = """\
-/* {what}
+{first} named {prefix}_...
  *
  * Made by Sardonyx {version} for {target}.
 {facts} */
@@ -84,7 +86,7 @@ def header_text(prefix: str, signature: Signature, description: Mapping[str, Any
     guard = f"{upper}_H_"
     parts = [
         _HEAD.format(
-            what=f"A compiled ONNX model as C functions named {prefix}_...",
+            first=FIRST_WORDS,
             version=description["sardonyx"],
             target=_target(description),
             facts=_facts(description),

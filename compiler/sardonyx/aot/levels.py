@@ -13,7 +13,7 @@ from sardonyx.build_options import USUAL, BuildOptions
 from sardonyx.errors import CompileError, NeedsConstant
 from sardonyx.frontend.load import ModelSource, model_digest
 from sardonyx.interpreter import compiling
-from sardonyx.ir.graph import Module
+from sardonyx.ir.graph import Module, walk
 from sardonyx.kernels.target import Target
 from sardonyx.parts import Bytes
 from sardonyx.passes.program import Program
@@ -34,6 +34,8 @@ class Levels:
     digest: str  # of the model
     kernels: int  # of the first target
     arena: Sequence[DimLike]  # bytes of each chunk, of the first target
+    opsets: Mapping[str, int]
+    nodes: int  # of the model, those of its functions and of branches included
 
 
 def entry_of(prefix: str, number: int, count: int) -> str:
@@ -57,6 +59,7 @@ def compile_levels(
             fix_dims(module, sizes)
             return module
 
+        first = make()
         programs: list[Program] = []
         modules: list[Any] = []
         for number, target in enumerate(targets):
@@ -81,6 +84,8 @@ def compile_levels(
             model_digest(model),
             len(programs[0].kernels),
             programs[0].chunks,
+            first.main.attributes.get("opsets", {}),
+            sum(op.level == "onnx" and op.name not in ("onnx.none", "onnx.yield") for op in walk(first)),
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MANIFEST", "manifest_text"]
+__all__ = ["MANIFEST", "is_manifest", "manifest_text"]
 
 MANIFEST = 1  # the version of the manifest's form
 
@@ -26,6 +26,15 @@ def manifest_text(description: Mapping[str, Any], symbols: Iterable[str], files:
         "files": {name: _state(path) for name, path in files.items()},
     }
     return json.dumps(content, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def is_manifest(path: Path) -> bool:
+    """Whether a file is a manifest."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return False
+    return isinstance(content, dict) and "manifest" in content and "abi" in content
 
 
 def _state(path: Path) -> dict[str, Any]:

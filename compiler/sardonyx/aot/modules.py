@@ -48,7 +48,8 @@ def merge(modules: Iterable[Any], keep: Collection[str], target: Target) -> Any:
     for module in rest:
         first.link_in(module)
     for symbol in (*first.functions, *first.global_variables):
-        if not symbol.is_declaration and symbol.name not in keep:
+        ours = not symbol.is_declaration and not symbol.name.startswith("llvm.")
+        if ours and symbol.name not in keep:
             symbol.linkage = "internal" if symbol.linkage.name != "private" else "private"
     passes = llvm.ModulePassManager()
     passes.add_constant_merge_pass()  # tables of coefficients that several kernels have

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated
 
-import llvmlite.binding as llvm
 import typer
 
 from sardonyx.cli.source import ModelArgument, checked
 from sardonyx.cli.terminal import amount, print_facts, print_table, progress
 from sardonyx.codegen.compile import kernel_text, whole_program_text
-from sardonyx.codegen.objects import compile_text
+from sardonyx.codegen.objects import code_size, compile_text
 from sardonyx.frontend import import_model, schemas
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Function, Module, walk
@@ -109,10 +108,10 @@ def _compiled(module: Module) -> tuple[list[tuple[str, object]], list[list[objec
     run_steps(module, pipeline(target))
     program = Program.from_module(module)
     code = {
-        symbol: _code_size(compile_text(kernel_text(function, symbol, target), target))
+        symbol: code_size(compile_text(kernel_text(function, symbol, target), target))
         for symbol, function in program.kernels.items()
     }
-    entry = _code_size(compile_text(whole_program_text(program, target, "sdx_model_run"), target))
+    entry = code_size(compile_text(whole_program_text(program, target, "sdx_model_run"), target))
     launches = _launches(program.main)
     facts: list[tuple[str, object]] = [(f"output {p.name}", _port(p)) for p in program.outputs]
     facts += [
@@ -130,11 +129,6 @@ def _compiled(module: Module) -> tuple[list[tuple[str, object]], list[list[objec
 
 def _launches(main: Function) -> Counter[str]:
     return Counter(op.attributes["kernel"] for op in walk(main) if op.name == "loop.launch")
-
-
-def _code_size(data: bytes) -> int:
-    """Bytes of machine code in an object file."""
-    return sum(s.size() for s in llvm.ObjectFileRef.from_data(data).sections() if s.is_text())
 
 
 def _port(port: Port) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sardonyx.codegen.contexts import FUNCTIONS, contexts_text
 from sardonyx.codegen.fault_text import fault_text
+from sardonyx.codegen.pool import unloading_text
 from sardonyx_runtime.signature import Signature
 
 __all__ = ["PREFIX", "Blob", "artifact_text", "cpu_text", "exports"]
@@ -80,6 +81,7 @@ def artifact_text(triple: str, prefix: str, abi: int, info: bytes, blob: Blob, s
         f"@{prefix}_info_size = constant i64 {len(info)}, align 8\n"
         + contexts_text(prefix, signature.chunks)
         + fault_text(prefix, signature)
+        + unloading_text(triple)
     )
 
 

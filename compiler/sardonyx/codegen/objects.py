@@ -65,6 +65,11 @@ def machine_text(module: Any, target: Target) -> str:
     return str(target_machine(target).emit_assembly(module))
 
 
+def code_size(data: bytes) -> int:
+    """Bytes of machine code in an object file."""
+    return sum(s.size() for s in llvm.ObjectFileRef.from_data(data).sections() if s.is_text())
+
+
 def support_object(target: Target, *, use_cache: bool = True, unwind: bool = False) -> bytes:
     """The object of the support code: arena, thread pool, gate.
 

@@ -26,7 +26,7 @@ for itself.
 
 from __future__ import annotations
 
-__all__ = ["CHUNKS_PER_THREAD", "GRAIN", "SMALLEST", "WAKING", "pool_text"]
+__all__ = ["CHUNKS_PER_THREAD", "GRAIN", "SMALLEST", "WAKING", "pool_text", "unloading_text"]
 
 # The unit of cost is a hundredth of a nanosecond (see `Kernel.cost`): 1 << 20 is some 10 us.
 GRAIN = 1 << 19  # the least cost of a chunk: 5 us, against 0.3 us to dispatch to a worker that spins
@@ -45,7 +45,7 @@ _FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98}  # the number of Linux's 
 def pool_text(triple: str) -> str:
     """The LLVM text that defines ``sdx_launch`` for a target."""
     machine = triple.split("-")[0]
-    if "linux" not in triple or machine not in _FUTEX:
+    if not _has_pool(triple):
         return _SERIAL + _SERIAL_LAUNCH
     pause, declarations, default = _machine(machine)
     return "".join(
@@ -69,6 +69,21 @@ def pool_text(triple: str) -> str:
             _worker(pause, default),
         )
     )
+
+
+def unloading_text(triple: str) -> str:
+    """The LLVM text by which a library stops its pool when the system unloads it, or the process ends."""
+    if not _has_pool(triple):
+        return ""
+    kind = "{ i32, ptr, ptr }"
+    return (
+        "declare void @sdx_stop()\n"
+        f"@llvm.global_dtors = appending global [1 x {kind}] [{kind} {{ i32 65535, ptr @sdx_stop, ptr null }}]\n"
+    )
+
+
+def _has_pool(triple: str) -> bool:
+    return "linux" in triple and triple.split("-")[0] in _FUTEX
 
 
 def _signed(bits: int) -> int:
