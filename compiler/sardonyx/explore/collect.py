@@ -1,0 +1,252 @@
+"""Compiling a model step by step and keeping what the page shows of each step.
+
+A model that cannot be compiled further gives what was reached and the error.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from sardonyx.errors import CompileError
+from sardonyx.explore.changes import changes
+from sardonyx.explore.graph import Graph, graph_of
+from sardonyx.explore.kernels import KERNEL_STAGES, kernel_data
+from sardonyx.explore.layout import BOX, lay_out
+from sardonyx.explore.lines import Text, module_text
+from sardonyx.explore.memory import memory_data
+from sardonyx.frontend.importer import import_model
+from sardonyx.frontend.load import ModelSource
+from sardonyx.ir.graph import Module, walk
+from sardonyx.kernels.target import Target
+from sardonyx.passes.plan_memory import plan_memory
+from sardonyx.passes.program import Program
+from sardonyx.passes.schedule import schedule
+from sardonyx.pipeline import PIPELINE
+from sardonyx.targets.host import host_target, llvm_version
+from sardonyx_runtime.version import __version__
+
+__all__ = ["Exploration", "Report", "explore"]
+
+Report = Callable[[str, float], None]  # what is being done, and the part of all work that is done
+
+_TITLES = {
+    "onnx": "the model's nodes",
+    "resolved": "typed core operations",
+    "core": "simplified",
+    "fused": "grouped into kernels",
+    "planned": "the program, with places in memory",
+    "loop": "loops of a kernel",
+    "llvm": "LLVM IR of a kernel",
+    "llvm-opt": "LLVM IR, optimised",
+    "asm": "assembly of a kernel",
+}
+
+
+@dataclass
+class Exploration:
+    """What the page shows: ``main`` is read at once, each section when it is looked at."""
+
+    main: dict[str, Any] = field(default_factory=dict)
+    sections: dict[str, Any] = field(default_factory=dict)
+
+
+def explore(
+    model: ModelSource,
+    *,
+    node: str | None = None,
+    profile: dict[str, Any] | None = None,
+    target: Target | None = None,
+    report: Report = lambda what, done: None,
+) -> Exploration:
+    """Collect everything about a model.
+
+    ``node`` is a pattern of names: only kernels of such nodes are listed down to assembly.  ``profile`` is
+    what a profile file holds.  ``report`` is told of the progress.
+
+    CompileError only if the file cannot be read as a model; ValueError for a pattern that matches no node.
+    """
+    return _Collector(node, target or host_target(), report).collect(model, profile)
+
+
+class _Collector:
+    def __init__(self, pattern: str | None, target: Target, report: Report) -> None:
+        self.pattern = pattern
+        self.target = target
+        self.report = report
+        self.result = Exploration()
+        self.graph = Graph()
+        self.stages: list[dict[str, Any]] = []
+        self.passes: list[dict[str, Any]] = []
+        self.kernels: list[dict[str, Any]] = []
+        self.memory: dict[str, Any] | None = None
+        self.error: dict[str, Any] | None = None
+
+    def collect(self, model: ModelSource, profile: dict[str, Any] | None) -> Exploration:
+        self.report("reading the model", 0)
+        module = import_model(model)
+        self.graph = graph_of(module)
+        chosen = self.chosen()
+        reached = "onnx"
+        try:
+            self.stage("onnx", module_text(module, self.graph))
+            for reached in self.steps(module):
+                pass
+            reached = "schedule"
+            self.program(module, chosen)
+        except CompileError as error:
+            self.failed(reached, error)
+        self.report("laying out the graph", 0.95)
+        self.result.main = self.main(model, profile, chosen)
+        return self.result
+
+    def chosen(self) -> list[int]:
+        """The nodes that the pattern matches."""
+        if self.pattern is None:
+            return []
+        names = [(n, node.name) for n, node in enumerate(self.graph.nodes) if node.kind in ("node", "constant")]
+        found = [n for n, name in names if fnmatchcase(name, self.pattern)]
+        if not found:
+            some = ", ".join(name for _, name in names[:8]) or "none"
+            raise ValueError(f"no node matches {self.pattern!r}; the model's nodes are {some}")
+        return found
+
+    def stage(self, name: str, text: Text) -> None:
+        self.stages.append(
+            {"id": name, "title": _TITLES[name], "section": name, "lines": len(text.lines), "kernel": False}
+        )
+        self.result.sections[name] = text.data()
+
+    def steps(self, module: Module) -> Any:
+        """Run the passes; yields the name of each before it runs."""
+        before = module_text(module, self.graph)
+        for number, step in enumerate(PIPELINE):
+            name = step.run.name
+            self.report(f"pass {name}", 0.05 + 0.25 * number / len(PIPELINE))
+            yield name
+            start = time.perf_counter()
+            step.run.run(module)
+            seconds = time.perf_counter() - start
+            if number == 0:
+                self.graph.learn_types(module)
+            after = module_text(module, self.graph)
+            change = changes(before, after, self.graph)
+            section = f"pass{number}"
+            self.passes.append(
+                {
+                    "name": name,
+                    "why": step.why,
+                    "seconds": seconds,
+                    "removed": change.removed,
+                    "added": change.added,
+                    "section": section,
+                }
+            )
+            if change.text.lines:
+                self.result.sections[section] = change.text.data()
+            if step.stage:
+                self.stage(step.stage, after)
+            before = after
+
+    def program(self, module: Module, chosen: list[int]) -> None:
+        self.report("scheduling", 0.3)
+        program = schedule(module.main, self.target, "model")
+        plan = plan_memory(program)
+        self.stage("planned", module_text([program.main], self.graph))
+        self.memory = memory_data(program, plan, self.graph)
+        self.stages += [
+            {"id": name, "title": _TITLES[name], "section": name, "lines": 0, "kernel": True}
+            for name in KERNEL_STAGES
+        ]
+        wanted = set(chosen)
+        launches, nodes = _launches(program, self.graph)
+        for number, (symbol, function) in enumerate(program.kernels.items()):
+            self.report(f"kernel {number + 1} of {len(program.kernels)}", 0.35 + 0.6 * number / len(program.kernels))
+            members = nodes.get(symbol, 0)
+            listed = not wanted or bool(wanted & set(self.graph.sets[members]))
+            section = f"kernel{number}"
+            self.kernels.append(
+                {
+                    "symbol": symbol,
+                    "nodes": members,
+                    "launches": launches.get(symbol, []),
+                    "section": section if listed else None,
+                }
+            )
+            if listed:
+                self.result.sections[section] = kernel_data(function, symbol, self.target, self.graph, members)
+
+    def failed(self, reached: str, error: CompileError) -> None:
+        self.error = {
+            "stage": reached,
+            "message": str(error),
+            "nodes": self.graph.node_set(error.location),
+        }
+
+    def main(self, model: ModelSource, profile: dict[str, Any] | None, chosen: list[int]) -> dict[str, Any]:
+        graph = self.graph
+        picture = lay_out(graph)
+        return {
+            "title": Path(model).name if isinstance(model, (str, Path)) else "model",
+            "made": f"Sardonyx {__version__}, LLVM {llvm_version()}, {self.target.triple}",
+            "box": BOX,
+            "size": picture.size,
+            "nodes": [
+                {
+                    "name": node.name,
+                    "op": node.op,
+                    "kind": node.kind,
+                    "domain": node.domain,
+                    "family": node.family,
+                    "attributes": node.attributes,
+                    "inputs": node.inputs,
+                    "outputs": node.outputs,
+                    "scope": node.scope,
+                    "at": _rounded(picture.places[number]) if number in picture.places else None,
+                }
+                for number, node in enumerate(graph.nodes)
+            ],
+            "tensors": [[tensor.name, tensor.type] for tensor in graph.tensors],
+            "scopes": [{"title": scope.title, "owner": scope.owner} for scope in graph.scopes],
+            "edges": [
+                {
+                    "from": edge.source,
+                    "to": edge.target,
+                    "tensor": edge.tensor,
+                    "captured": edge.captured,
+                    "way": [_rounded(p) for p in picture.ways[edge.source, edge.target]],
+                }
+                for scope in graph.scopes
+                for edge in scope.edges
+                if (edge.source, edge.target) in picture.ways
+            ],
+            "frames": [[f.scope, *_rounded((f.x, f.y)), *_rounded((f.width, f.height))] for f in picture.frames],
+            "sets": graph.sets,
+            "stages": self.stages,
+            "passes": self.passes,
+            "kernels": self.kernels,
+            "memory": self.memory,
+            "profile": profile,
+            "chosen": chosen,
+            "error": self.error,
+        }
+
+
+def _rounded(point: tuple[float, float]) -> list[int]:
+    return [round(point[0]), round(point[1])]
+
+
+def _launches(program: Program, graph: Graph) -> tuple[dict[str, list[int]], dict[str, int]]:
+    """For each kernel the node sets of its launches, and the set of all its nodes."""
+    launches: dict[str, list[int]] = {}
+    for op in walk(program.main):
+        if op.name == "loop.launch":
+            launches.setdefault(op.attributes["kernel"], []).append(graph.node_set(op.location))
+    return launches, {
+        symbol: graph.set_of(tuple(sorted({n for s in sets for n in graph.sets[s]})))
+        for symbol, sets in launches.items()
+    }

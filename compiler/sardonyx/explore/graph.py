@@ -1,0 +1,225 @@
+"""The model's graph for the page: nodes, tensors, edges, and the graphs inside of nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sardonyx.ir.graph import Block, Function, Location, Module, Op, Origin, Value, walk
+from sardonyx.ir.types import Type, UnrankedType, describe
+from sardonyx.ops.registry import find
+
+__all__ = ["Edge", "Graph", "Node", "ScopeGraph", "Tensor", "graph_of"]
+
+
+@dataclass
+class Tensor:
+    """A value of the model: its name and, once it is known, its type in a user's words."""
+
+    name: str
+    type: str = ""
+    known: bool = False
+
+
+@dataclass
+class Node:
+    """A node of the graph.  ``kind`` is node, constant (not drawn), input or output; ``scope`` its graph."""
+
+    name: str
+    op: str
+    kind: str
+    scope: int
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    domain: str = ""
+    family: str = ""
+    attributes: str = ""
+    inner: list[int] = field(default_factory=list)  # scopes of its subgraphs
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A tensor on its way; ``captured`` if a subgraph of the consumer uses it."""
+
+    source: int
+    target: int
+    tensor: int
+    captured: bool = False
+
+
+@dataclass
+class ScopeGraph:
+    """One graph: the model's, a function's, or that of an attribute of a node (``owner``)."""
+
+    title: str
+    owner: int | None
+    nodes: list[int] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+
+
+@dataclass
+class Graph:
+    """Everything that is drawn; all numbers are indices into these lists."""
+
+    nodes: list[Node] = field(default_factory=list)
+    tensors: list[Tensor] = field(default_factory=list)
+    scopes: list[ScopeGraph] = field(default_factory=list)
+    numbers: dict[tuple[str, str], int] = field(default_factory=dict)  # node by path and name
+    sets: list[tuple[int, ...]] = field(default_factory=lambda: [()])
+    _set_numbers: dict[tuple[int, ...], int] = field(default_factory=lambda: {(): 0})
+    _of_location: dict[Location, int] = field(default_factory=dict)
+    _tensor_of: dict[tuple[int, str], int] = field(default_factory=dict)  # by producer and name
+
+    def node_set(self, location: Location) -> int:
+        """The number of the set of nodes that a location names; 0 for none."""
+        found = self._of_location.get(location)
+        if found is None:
+            known = (self.numbers.get((o.path, o.name)) for o in location.origins)
+            nodes = tuple(sorted({n for n in known if n is not None}))
+            found = self._of_location[location] = self.set_of(nodes)
+        return found
+
+    def set_of(self, nodes: tuple[int, ...]) -> int:
+        """The number of a set of nodes."""
+        found = self._set_numbers.setdefault(nodes, len(self.sets))
+        if found == len(self.sets):
+            self.sets.append(nodes)
+        return found
+
+    def learn_types(self, module: Module) -> None:
+        """Take the types of the model's tensors from the module after lowering, in which all are known."""
+        by_name: dict[str, Type] = {}
+        for function in module.functions.values():
+            for op in walk(function):
+                for result in op.results:
+                    by_name.setdefault(result.name, result.type)
+                    for origin in op.location.origins:
+                        self._learn(origin, result)
+        for tensor in self.tensors:
+            kind = by_name.get(tensor.name)
+            if not tensor.known and tensor.name and kind is not None:
+                tensor.type = describe(kind)
+
+    def _learn(self, origin: Origin, value: Value) -> None:
+        if value.name not in origin.outputs:
+            return
+        number = self.numbers.get((origin.path, origin.name))
+        tensor = None if number is None else self._tensor_of.get((number, value.name))
+        if tensor is not None:
+            self.tensors[tensor].type = describe(value.type)
+            self.tensors[tensor].known = True
+
+
+def graph_of(module: Module) -> Graph:
+    """The graph of a module of the onnx level."""
+    return _Reader().read(module)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.tensor_of: dict[Value, int] = {}
+        self.producer: dict[Value, int] = {}
+
+    def read(self, module: Module) -> Graph:
+        for function in module.functions.values():
+            main = function.name == "main"
+            title = function.attributes.get("graph_name") or "graph" if main else function.name
+            self.scope(function.body, title, None, outputs=_output_names(function))
+        return self.graph
+
+    def scope(self, block: Block, title: str, owner: int | None, outputs: tuple[str, ...]) -> int:
+        graph = self.graph
+        number = len(graph.scopes)
+        scope = ScopeGraph(title, owner)
+        graph.scopes.append(scope)
+        for argument in block.arguments:
+            node = self.add(Node(argument.name, "input", "input", number))
+            self.define(argument, node)
+        for op in block.ops[:-1]:
+            if op.name.startswith("onnx."):
+                self.node(op, scope, number)
+            else:  # initializers: values without a node
+                for result in op.results:
+                    self.tensor(result)
+        for position, result in enumerate(block.terminator.operands):
+            name = outputs[position] if position < len(outputs) else result.name
+            node = self.add(Node(name, "output", "output", number))
+            self.use(result, node, scope)
+        return number
+
+    def add(self, node: Node) -> int:
+        self.graph.nodes.append(node)
+        number = len(self.graph.nodes) - 1
+        self.graph.scopes[node.scope].nodes.append(number)
+        return number
+
+    def node(self, op: Op, scope: ScopeGraph, number: int) -> None:
+        origin = op.location.origins[0] if op.location.origins else Origin("", "", op.kind)
+        domain = str(op.attributes.get("sdx.domain", ""))
+        entry = find(op.kind, domain, int(op.attributes.get("sdx.opset", 1)))
+        family = entry.function.__module__.rpartition(".")[2] if entry else "other"
+        constant = not op.operands and not op.regions and op.kind == "Constant"
+        kind = "constant" if constant else "node"
+        shown = ", ".join(
+            f"{key}={_short(value)}" for key, value in op.attributes.items() if not key.startswith("sdx.")
+        )
+        me = self.add(Node(origin.name, op.kind, kind, number, domain=domain, family=family, attributes=shown))
+        self.graph.numbers[origin.path, origin.name] = me
+        for operand in op.operands:
+            self.use(operand, me, scope)
+        for result in op.results:
+            self.define(result, me)
+        for position, region in enumerate(op.regions):
+            title = f"{origin.name}, subgraph {position}" if len(op.regions) > 1 else f"{origin.name}, body"
+            inner = self.scope(region, title, me, ())
+            self.graph.nodes[me].inner.append(inner)
+        for value in _captured(op):
+            source = self.producer.get(value)
+            if source is not None and self.graph.nodes[source].scope == number:
+                scope.edges.append(Edge(source, me, self.tensor(value), captured=True))
+
+    def tensor(self, value: Value) -> int:
+        found = self.tensor_of.get(value)
+        if found is None:
+            found = self.tensor_of[value] = len(self.graph.tensors)
+            known = not isinstance(value.type, UnrankedType)
+            self.graph.tensors.append(Tensor(value.name, describe(value.type) if known else "", known))
+        return found
+
+    def define(self, value: Value, node: int) -> None:
+        self.producer[value] = node
+        number = self.tensor(value)
+        self.graph.nodes[node].outputs.append(number)
+        self.graph._tensor_of[node, value.name] = number
+
+    def use(self, value: Value, node: int, scope: ScopeGraph) -> None:
+        tensor = self.tensor(value)
+        self.graph.nodes[node].inputs.append(tensor)
+        source = self.producer.get(value)
+        if source is not None and self.graph.nodes[source].scope == self.graph.nodes[node].scope:
+            scope.edges.append(Edge(source, node, tensor))
+
+
+def _captured(op: Op) -> list[Value]:
+    """The values from outside that the regions of an op use, each once."""
+    inside = {id(block) for o in walk(op) for block in o.regions}
+    found: dict[Value, None] = {}
+    for inner in walk(op):
+        if inner is not op:
+            for operand in inner.operands:
+                owner = operand.owner
+                block = owner.block if isinstance(owner, Op) else owner
+                if id(block) not in inside:
+                    found[operand] = None
+    return list(found)
+
+
+def _output_names(function: Function) -> tuple[str, ...]:
+    names: Any = function.attributes.get("outputs", ())
+    return tuple(map(str, names))
+
+
+def _short(value: Any, most: int = 60) -> str:
+    text = str(value)
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,70 @@
+// The data: compressed blocks in the page, unpacked when they are first looked at.
+
+const unpacked = new Map();
+
+/** A promise of a section's data. */
+function section(name) {
+  let found = unpacked.get(name);
+  if (!found) {
+    found = unpack(byId(`data-${name}`).textContent);
+    unpacked.set(name, found);
+  }
+  return found;
+}
+
+async function unpack(text) {
+  const packed = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).json();
+}
+
+/** What is shown at once, with what follows from it: users of tensors, kernels of nodes. */
+class Model {
+  constructor(data) {
+    Object.assign(this, data);
+    this.users = this.tensors.map(() => []);
+    this.producer = new Map();
+    this.kernelsOf = this.nodes.map(() => []);
+    this.nodes.forEach((node, number) => {
+      for (const tensor of node.inputs) this.users[tensor].push(number);
+      for (const tensor of node.outputs) this.producer.set(tensor, number);
+    });
+    this.kernels.forEach((kernel, number) => {
+      for (const node of this.sets[kernel.nodes]) this.kernelsOf[node].push(number);
+    });
+    this.byName = new Map(this.nodes.map((node, number) => [node.name, number]).reverse());
+  }
+
+  /** A node in words: operator and name. */
+  label(number) {
+    const node = this.nodes[number];
+    return node.name && node.name !== node.op ? `${node.op} ${node.name}` : node.op;
+  }
+
+  /** Some nodes in words. */
+  labels(numbers, most = 4) {
+    const shown = numbers.slice(0, most).map((number) => this.label(number));
+    if (numbers.length > most) shown.push(`${numbers.length - most} more`);
+    return shown.join(", ") || "no node";
+  }
+
+  /** The value of a formula (see memory.py) for values of the symbols. */
+  value(formula, symbols) {
+    if (typeof formula === "number") return formula;
+    return formula.reduce((sum, [coefficient, ...atoms]) => {
+      return sum + atoms.reduce((product, atom) => product * this.atom(atom, symbols), coefficient);
+    }, 0);
+  }
+
+  atom(atom, symbols) {
+    if (typeof atom === "string") return symbols.get(atom) ?? 1;
+    const [a, b] = atom.slice(1).map((one) => this.value(one, symbols));
+    switch (atom[0]) {
+      case "floordiv": return b ? Math.floor(a / b) : 0;
+      case "max": return Math.max(a, b);
+      case "min": return Math.min(a, b);
+      case "bcast": return a === 1 ? b : a;
+      default: return 0;
+    }
+  }
+}

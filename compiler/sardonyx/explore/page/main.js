@@ -1,0 +1,116 @@
+// Puts the page together when the data are there.
+
+async function start() {
+  const model = new Model(await section("main"));
+  const selection = new Selection(model);
+  const graph = new GraphView(model, selection);
+  const panes = new Panes(model, selection);
+  const search = new Search(model, selection);
+  const details = new Details(model, selection);
+
+  const nodes = model.nodes.filter((node) => node.kind === "node" || node.kind === "constant").length;
+  byId("facts").textContent = `${nodes.toLocaleString("en")} nodes, ${model.kernels.length} kernels. ${model.made}`;
+  if (model.error) showError(model, selection);
+  chooseColours(model, graph);
+
+  const last = model.stages.at(-1)?.id;
+  for (const id of model.kernels.length ? ["core", "asm"] : [last]) panes.add(id);
+  byId("more").addEventListener("click", () => panes.add(panes.unused).scrollIntoView({ inline: "end" }));
+  byId("fit").addEventListener("click", () => graph.fit());
+  makeDivider();
+  document.addEventListener("keydown", (event) => shortcut(event, graph, search, selection));
+
+  graph.open();
+  const linked = model.byName.get(decodeURIComponent(location.hash.replace(/^#node=/, "")));
+  if (model.chosen.length) selection.select(model.chosen);
+  else if (linked !== undefined) selection.select([linked]);
+  selection.addEventListener("change", () => remember(model, selection));
+
+  // For tests and for the console.
+  window.explorer = { model, selection, graph, panes, search, details };
+  document.documentElement.dataset.ready = "true";
+}
+
+function showError(model, selection) {
+  const box = byId("error");
+  box.hidden = false;
+  box.append(`Compiling ended at ${model.error.stage}: ${model.error.message} `);
+  const nodes = model.sets[model.error.nodes];
+  if (nodes.length) {
+    box.append(element("button", { type: "button", class: "link", click: () => selection.select(nodes) }, "Show the node"));
+  }
+}
+
+/** What the colours of nodes can show. */
+function chooseColours(model, graph) {
+  const plain = () => styled("--box");
+  const kernelColour = (number) => {
+    const kernel = model.kernelsOf[number].at(-1);
+    return kernel === undefined ? plain() : hue(model.kernels[kernel].symbol);
+  };
+  const ways = {
+    operator: (number) => (model.nodes[number].kind === "node" ? hue(model.nodes[number].family) : plain()),
+    ...(model.kernels.length && { kernel: kernelColour }),
+    ...(model.times && { time: timeColour(model) }),
+  };
+  const select = byId("colours");
+  select.append(...Object.keys(ways).map((name) => element("option", { value: name }, `by ${name}`)));
+  select.value = model.times ? "time" : "operator";
+  select.addEventListener("change", () => graph.paint(ways[select.value]));
+  graph.paint(ways[select.value]);
+}
+
+function timeColour(model) {
+  const most = Math.max(...model.times, Number.MIN_VALUE);
+  return (number) => {
+    const part = Math.sqrt((model.times[number] ?? 0) / most);
+    return `color-mix(in srgb, ${styled("--accent")} ${Math.round(part * 85)}%, ${styled("--box")})`;
+  };
+}
+
+/** The node in the page's address, so that it can be passed on. */
+function remember(model, selection) {
+  const [first] = selection.nodes;
+  const hash = first === undefined ? " " : `#node=${encodeURIComponent(model.nodes[first].name)}`;
+  history.replaceState(null, "", hash === " " ? location.pathname + location.search : hash);
+}
+
+function shortcut(event, graph, search, selection) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape") {
+    if (document.activeElement instanceof HTMLInputElement) document.activeElement.blur();
+    selection.clear();
+    return;
+  }
+  if (/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName ?? "")) return;
+  const actions = {
+    "/": () => search.input.select(),
+    n: () => search.next(1),
+    N: () => search.next(-1),
+    f: () => graph.fit(),
+  };
+  if (!actions[event.key]) return;
+  event.preventDefault();
+  actions[event.key]();
+}
+
+/** The line between graph and panes can be moved. */
+function makeDivider() {
+  const divider = byId("divider");
+  const set = (part) => byId("main").style.setProperty("--left", `${Math.min(85, Math.max(10, part))}%`);
+  divider.addEventListener("pointerdown", (event) => divider.setPointerCapture(event.pointerId));
+  divider.addEventListener("pointermove", (event) => {
+    if (divider.hasPointerCapture(event.pointerId)) set((event.clientX / window.innerWidth) * 100);
+  });
+  divider.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -2, ArrowRight: 2 }[event.key];
+    if (step) set((byId("left").offsetWidth / window.innerWidth) * 100 + step);
+  });
+}
+
+start().catch((error) => {
+  const box = byId("error");
+  box.hidden = false;
+  box.textContent = `This page cannot be shown: ${error.message}. It needs a browser of 2023 or newer.`;
+  throw error;
+});

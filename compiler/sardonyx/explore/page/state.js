@@ -1,0 +1,56 @@
+// What is selected.  All views listen; whoever selects tells so, to be left where it is scrolled to.
+
+class Selection extends EventTarget {
+  constructor(model) {
+    super();
+    this.model = model;
+    this.nodes = new Set();
+    this.kernel = null; // number of the kernel whose code is shown
+    this.line = null; // {kernel, stage, number}: a line of code that was clicked
+    this.matches = new Set(); // nodes that the search has found
+  }
+
+  /** Select nodes; the kernel becomes one that computes the first of them, unless it does already. */
+  select(nodes, from = null, { kernel = null, line = null } = {}) {
+    this.nodes = new Set(nodes);
+    this.line = line;
+    if (kernel !== null) {
+      this.kernel = kernel;
+    } else if (this.nodes.size) {
+      const candidates = [...this.nodes].flatMap((node) => this.model.kernelsOf[node]);
+      if (!candidates.includes(this.kernel)) {
+        const listed = candidates.filter((one) => this.model.kernels[one].section);
+        this.kernel = listed.at(-1) ?? candidates.at(-1) ?? this.kernel;
+      }
+    }
+    this.tell(from);
+  }
+
+  clear() {
+    this.select([]);
+  }
+
+  showKernel(kernel, from = null) {
+    this.kernel = kernel;
+    this.line = null;
+    this.tell(from);
+  }
+
+  found(nodes) {
+    this.matches = new Set(nodes);
+    this.dispatchEvent(new Event("matches"));
+  }
+
+  tell(from) {
+    this.dispatchEvent(Object.assign(new Event("change"), { from }));
+  }
+
+  /** For each set of nodes: 2 if all of it is selected, 1 if a part, 0 if nothing. */
+  weights() {
+    return this.model.sets.map((set) => {
+      if (!set.length || !this.nodes.size) return 0;
+      const inside = set.reduce((count, node) => count + (this.nodes.has(node) ? 1 : 0), 0);
+      return inside === 0 ? 0 : inside === set.length ? 2 : 1;
+    });
+  }
+}
