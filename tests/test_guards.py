@@ -27,7 +27,7 @@ LAYERS = (
     ),
     (
         "sardonyx.model sardonyx.specialised sardonyx.extension sardonyx.operator_table "
-        "sardonyx.listing sardonyx.listing_text",
+        "sardonyx.listing sardonyx.listing_text sardonyx.explore",
         "what a program calls",
     ),
     ("sardonyx sardonyx.cli sardonyx.__main__", "what a user calls"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import typer
@@ -59,20 +59,23 @@ def write_text(text: str) -> None:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[None]:
-    """A bar on the terminal's error stream around something that may take longer than a second."""
+def progress(what: str) -> Iterator[Callable[[str, float], None]]:
+    """A bar on the terminal's error stream around something that may take longer than a second.
+
+    Gives a function that may be told what is being done and which part of it all is done, from 0 to 1.
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield
+        yield lambda now, done: None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     bar = Progress(*columns, console=console, transient=True)
-    bar.add_task(what, total=None)
+    task = bar.add_task(what, total=None)
     timer = threading.Timer(_PATIENCE, bar.start)
     timer.daemon = True
     timer.start()
     try:
-        yield
+        yield lambda now, done: bar.update(task, description=f"{what}: {now}", completed=done, total=1)
     finally:
         timer.cancel()
         timer.join()

@@ -32,17 +32,17 @@ class Change:
 
 def changes(before: Text, after: Text, graph: Graph) -> Change:
     """The difference of two texts of the same module."""
-    keys = [[_NUMBER.sub("%", line) for line in text.lines] for text in (before, after)]
-    if keys[0] == keys[1]:
+    old, new = ([_NUMBER.sub("%", line) for line in text.lines] for text in (before, after))
+    if old == new:
         return Change(0, 0, Text())
-    if max(map(len, keys)) > _MOST_COMPARED:
+    if max(len(old), len(new)) > _MOST_COMPARED:
         text = Text()
-        text.add(f"@ the texts differ; with {len(keys[1]):,} lines they are too long to be compared")
-        return Change(len(keys[0]), len(keys[1]), text)
+        text.add(f"@ the texts differ; with {len(new):,} lines they are too long to be compared")
+        return Change(len(old), len(new), text)
     shown = Text()
     removed = added = 0
     # Junk heuristics would drop lines that are frequent in a long text, closing braces as well as copies.
-    matcher = SequenceMatcher(None, *keys, autojunk=len(keys[0]) > 2000)
+    matcher = SequenceMatcher(None, old, new, autojunk=len(old) > 2000)
     for group in matcher.get_grouped_opcodes(_CONTEXT):
         shown.add(f"@ line {group[0][3] + 1}")
         for tag, a, b, c, d in group:

@@ -5,28 +5,31 @@ A model that cannot be compiled further gives what was reached and the error.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from sardonyx.errors import CompileError
 from sardonyx.explore.changes import changes
 from sardonyx.explore.graph import Graph, graph_of
-from sardonyx.explore.kernels import KERNEL_STAGES, kernel_data
+from sardonyx.explore.kernels import KERNEL_STAGES, kernel_data, raw_llvm
 from sardonyx.explore.layout import BOX, lay_out
 from sardonyx.explore.lines import Text, module_text
 from sardonyx.explore.memory import memory_data
+from sardonyx.explore.outline import outline_of
 from sardonyx.frontend.importer import import_model
 from sardonyx.frontend.load import ModelSource
-from sardonyx.ir.graph import Module, walk
+from sardonyx.ir.graph import Function, Location, Module, walk
 from sardonyx.kernels.target import Target
+from sardonyx.listing import kernel_listing
+from sardonyx.pass_manager import PassRun, run_steps
 from sardonyx.passes.plan_memory import plan_memory
 from sardonyx.passes.program import Program
 from sardonyx.passes.schedule import schedule
-from sardonyx.pipeline import PIPELINE
+from sardonyx.pipeline import pipeline
 from sardonyx.targets.host import host_target, llvm_version
 from sardonyx_runtime.version import __version__
 
@@ -53,6 +56,7 @@ class Exploration:
 
     main: dict[str, Any] = field(default_factory=dict)
     sections: dict[str, Any] = field(default_factory=dict)
+    error: CompileError | None = None  # that ended the compilation
 
 
 def explore(
@@ -68,7 +72,7 @@ def explore(
     ``node`` is a pattern of names: only kernels of such nodes are listed down to assembly.  ``profile`` is
     what a profile file holds.  ``report`` is told of the progress.
 
-    CompileError only if the file cannot be read as a model; ValueError for a pattern that matches no node.
+    CompileError only if the file is no ONNX model; ValueError for a pattern that matches no node.
     """
     return _Collector(node, target or host_target(), report).collect(model, profile)
 
@@ -85,21 +89,21 @@ class _Collector:
         self.kernels: list[dict[str, Any]] = []
         self.memory: dict[str, Any] | None = None
         self.error: dict[str, Any] | None = None
+        self.reached = ""
 
     def collect(self, model: ModelSource, profile: dict[str, Any] | None) -> Exploration:
         self.report("reading the model", 0)
-        module = import_model(model)
-        self.graph = graph_of(module)
-        chosen = self.chosen()
-        reached = "onnx"
+        chosen: list[int] = []
         try:
-            self.stage("onnx", module_text(module, self.graph))
-            for reached in self.steps(module):
-                pass
-            reached = "schedule"
+            module = import_model(model)
+            self.graph = graph_of(module)
+            chosen = self.chosen()
+            self.core_level(module)
             self.program(module, chosen)
         except CompileError as error:
-            self.failed(reached, error)
+            if not self.graph.scopes:
+                self.graph = outline_of(model)
+            self.failed(error)
         self.report("laying out the graph", 0.95)
         self.result.main = self.main(model, profile, chosen)
         return self.result
@@ -108,51 +112,61 @@ class _Collector:
         """The nodes that the pattern matches."""
         if self.pattern is None:
             return []
-        names = [(n, node.name) for n, node in enumerate(self.graph.nodes) if node.kind in ("node", "constant")]
+        names = [
+            (n, node.name) for n, node in enumerate(self.graph.nodes) if node.kind in ("node", "constant")
+        ]
         found = [n for n, name in names if fnmatchcase(name, self.pattern)]
         if not found:
             some = ", ".join(name for _, name in names[:8]) or "none"
             raise ValueError(f"no node matches {self.pattern!r}; the model's nodes are {some}")
         return found
 
-    def stage(self, name: str, text: Text) -> None:
+    def stage(self, name: str, text: Text) -> Text:
+        self.reached = name
         self.stages.append(
             {"id": name, "title": _TITLES[name], "section": name, "lines": len(text.lines), "kernel": False}
         )
         self.result.sections[name] = text.data()
+        return text
 
-    def steps(self, module: Module) -> Any:
-        """Run the passes; yields the name of each before it runs."""
-        before = module_text(module, self.graph)
-        for number, step in enumerate(PIPELINE):
-            name = step.run.name
-            self.report(f"pass {name}", 0.05 + 0.25 * number / len(PIPELINE))
-            yield name
-            start = time.perf_counter()
-            step.run.run(module)
-            seconds = time.perf_counter() - start
-            if number == 0:
+    def core_level(self, module: Module) -> None:
+        """Run the passes up to the fused level; keep what each changed."""
+        steps = tuple(takewhile(lambda step: step.stage != "loop", pipeline(self.target)))
+        before = [self.stage("onnx", module_text(module, self.graph))]
+
+        def observe(run: PassRun, module: Module) -> None:
+            if run.number == 0:
                 self.graph.learn_types(module)
             after = module_text(module, self.graph)
-            change = changes(before, after, self.graph)
-            section = f"pass{number}"
-            self.passes.append(
-                {
-                    "name": name,
-                    "why": step.why,
-                    "seconds": seconds,
-                    "removed": change.removed,
-                    "added": change.added,
-                    "section": section,
-                }
-            )
-            if change.text.lines:
-                self.result.sections[section] = change.text.data()
-            if step.stage:
-                self.stage(step.stage, after)
-            before = after
+            self.changed(run, steps[run.number].why, before.pop(), after)
+            before.append(after)
+            if run.stage:
+                self.stage(run.stage, after)
+            if run.number + 1 < len(steps):
+                self.report(
+                    f"pass {steps[run.number + 1].run.name}", 0.05 + 0.25 * (run.number + 1) / len(steps)
+                )
+
+        run_steps(module, steps, [observe])
+
+    def changed(self, run: PassRun, why: str, before: Text, after: Text) -> None:
+        change = changes(before, after, self.graph)
+        section = f"pass{run.number}"
+        self.passes.append(
+            {
+                "name": run.label,
+                "why": why,
+                "seconds": run.seconds,
+                "removed": change.removed,
+                "added": change.added,
+                "section": section,
+            }
+        )
+        if change.text.lines:
+            self.result.sections[section] = change.text.data()
 
     def program(self, module: Module, chosen: list[int]) -> None:
+        """Schedule, plan the memory, list the kernels."""
         self.report("scheduling", 0.3)
         program = schedule(module.main, self.target, "model")
         plan = plan_memory(program)
@@ -162,27 +176,37 @@ class _Collector:
             {"id": name, "title": _TITLES[name], "section": name, "lines": 0, "kernel": True}
             for name in KERNEL_STAGES
         ]
-        wanted = set(chosen)
-        launches, nodes = _launches(program, self.graph)
+        launches = _launches(program)
         for number, (symbol, function) in enumerate(program.kernels.items()):
-            self.report(f"kernel {number + 1} of {len(program.kernels)}", 0.35 + 0.6 * number / len(program.kernels))
-            members = nodes.get(symbol, 0)
-            listed = not wanted or bool(wanted & set(self.graph.sets[members]))
-            section = f"kernel{number}"
-            self.kernels.append(
-                {
-                    "symbol": symbol,
-                    "nodes": members,
-                    "launches": launches.get(symbol, []),
-                    "section": section if listed else None,
-                }
-            )
-            if listed:
-                self.result.sections[section] = kernel_data(function, symbol, self.target, self.graph, members)
+            done = number / len(program.kernels)
+            self.report(f"kernel {number + 1} of {len(program.kernels)}", 0.35 + 0.6 * done)
+            self.kernel(program, symbol, function, launches.get(symbol, []), set(chosen))
 
-    def failed(self, reached: str, error: CompileError) -> None:
+    def kernel(
+        self, program: Program, symbol: str, function: Function, launches: list[Location], chosen: set[int]
+    ) -> None:
+        location = Location(tuple({o: None for one in launches for o in one.origins}))
+        members = self.graph.node_set(location)
+        section = f"kernel{len(self.kernels)}"
+        listed = not chosen or bool(chosen & set(self.graph.sets[members]))
+        self.kernels.append(
+            {
+                "symbol": symbol,
+                "nodes": members,
+                "launches": [self.graph.node_set(one) for one in launches],
+                "section": section if listed else None,
+            }
+        )
+        if listed:
+            group = program.group_of_kernel.get(symbol)
+            listing = kernel_listing(function, symbol, self.target, group, location)
+            llvm = raw_llvm(function, symbol, self.target, members)
+            self.result.sections[section] = kernel_data(function, listing, llvm, self.graph, members)
+
+    def failed(self, error: CompileError) -> None:
+        self.result.error = error
         self.error = {
-            "stage": reached,
+            "reached": self.reached,
             "message": str(error),
             "nodes": self.graph.node_set(error.location),
         }
@@ -192,7 +216,7 @@ class _Collector:
         picture = lay_out(graph)
         return {
             "title": Path(model).name if isinstance(model, (str, Path)) else "model",
-            "made": f"Sardonyx {__version__}, LLVM {llvm_version()}, {self.target.triple}",
+            "made": f"Sardonyx {__version__}, LLVM {'.'.join(map(str, llvm_version()[:2]))}, {self.target.triple}",
             "box": BOX,
             "size": picture.size,
             "nodes": [
@@ -224,7 +248,9 @@ class _Collector:
                 for edge in scope.edges
                 if (edge.source, edge.target) in picture.ways
             ],
-            "frames": [[f.scope, *_rounded((f.x, f.y)), *_rounded((f.width, f.height))] for f in picture.frames],
+            "frames": [
+                [f.scope, *_rounded((f.x, f.y)), *_rounded((f.width, f.height))] for f in picture.frames
+            ],
             "sets": graph.sets,
             "stages": self.stages,
             "passes": self.passes,
@@ -240,13 +266,10 @@ def _rounded(point: tuple[float, float]) -> list[int]:
     return [round(point[0]), round(point[1])]
 
 
-def _launches(program: Program, graph: Graph) -> tuple[dict[str, list[int]], dict[str, int]]:
-    """For each kernel the node sets of its launches, and the set of all its nodes."""
-    launches: dict[str, list[int]] = {}
+def _launches(program: Program) -> dict[str, list[Location]]:
+    """For each kernel the locations of its launches."""
+    launches: dict[str, list[Location]] = {}
     for op in walk(program.main):
         if op.name == "loop.launch":
-            launches.setdefault(op.attributes["kernel"], []).append(graph.node_set(op.location))
-    return launches, {
-        symbol: graph.set_of(tuple(sorted({n for s in sets for n in graph.sets[s]})))
-        for symbol, sets in launches.items()
-    }
+            launches.setdefault(op.attributes["kernel"], []).append(op.location)
+    return launches

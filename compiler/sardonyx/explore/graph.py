@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,13 +72,23 @@ class Graph:
     _tensor_of: dict[tuple[int, str], int] = field(default_factory=dict)  # by producer and name
 
     def node_set(self, location: Location) -> int:
-        """The number of the set of nodes that a location names; 0 for none."""
+        """The number of the set of nodes that a location names; 0 for none.
+
+        A location inside a subgraph names the nodes around it too, which say nothing more: they are left out.
+        """
         found = self._of_location.get(location)
         if found is None:
             known = (self.numbers.get((o.path, o.name)) for o in location.origins)
-            nodes = tuple(sorted({n for n in known if n is not None}))
-            found = self._of_location[location] = self.set_of(nodes)
+            nodes = {n for n in known if n is not None}
+            around = {owner for n in nodes for owner in self.owners(n)}
+            found = self._of_location[location] = self.set_of(tuple(sorted(nodes - around)))
         return found
+
+    def owners(self, node: int) -> Iterator[int]:
+        """The nodes in whose subgraphs a node stands, innermost first."""
+        while (owner := self.scopes[self.nodes[node].scope].owner) is not None:
+            yield owner
+            node = owner
 
     def set_of(self, nodes: tuple[int, ...]) -> int:
         """The number of a set of nodes."""
@@ -164,7 +175,9 @@ class _Reader:
         shown = ", ".join(
             f"{key}={_short(value)}" for key, value in op.attributes.items() if not key.startswith("sdx.")
         )
-        me = self.add(Node(origin.name, op.kind, kind, number, domain=domain, family=family, attributes=shown))
+        me = self.add(
+            Node(origin.name, op.kind, kind, number, domain=domain, family=family, attributes=shown)
+        )
         self.graph.numbers[origin.path, origin.name] = me
         for operand in op.operands:
             self.use(operand, me, scope)

@@ -109,7 +109,7 @@ def _flat(nodes: Sequence[int], edges: Sequence[tuple[int, int]]) -> Picture:
     links = [(numbers[a], numbers[b]) for a, b in edges]
     layouts = from_edges(links, dummy_vertices=True) if links else []
     for positions, _, _, pieces in layouts:
-        spots = {n: (x / 72 * _SPACING[0], y / 72 * _SPACING[1]) for n, (x, y) in positions}
+        spots = {int(n): (x / 72 * _SPACING[0], y / 72 * _SPACING[1]) for n, (x, y) in positions}
         low_x = min(x for x, _ in spots.values())
         high_y = max(y for _, y in spots.values())
         spots = {n: (left + x - low_x + BOX[0] / 2, high_y - y + BOX[1] / 2) for n, (x, y) in spots.items()}

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sardonyx.explore.graph import Graph
-from sardonyx.ir.graph import Block, Function, Location, Module, Op
+from sardonyx.ir.graph import Function, Location, Module
 from sardonyx.ir.printer import function_lines
 
 __all__ = ["Text", "located_lines", "module_text"]
 
-ELIDE = 8  # constants of more elements are printed as a key
 _WIDEST = 4000  # characters of a line; what is longer is of no use on a screen
 
 
@@ -34,20 +33,11 @@ class Text:
 
 def located_lines(function: Function) -> list[tuple[str, Location]]:
     """The lines of a function with the location of the op that each belongs to."""
-    lines, starts = function_lines(function, elide=ELIDE, locations=False)
-    owners: list[Op | None] = [None] * len(lines)
-
-    def own(block: Block, end: int) -> None:
-        firsts = [starts[op] for op in block.ops]
-        for op, first, following in zip(block.ops, firsts, [*firsts[1:], end], strict=True):
-            last = following if op.regions else first + 1
-            owners[first:last] = [op] * (last - first)
-            for region in op.regions:
-                own(region, last - 1)
-
-    own(function.body, len(lines) - 1)
-    nowhere = Location()
-    return [(line, op.location if op else nowhere) for line, op in zip(lines, owners, strict=True)]
+    lines, spans = function_lines(function, locations=False)
+    locations = [Location()] * len(lines)
+    for op, span in spans.items():  # outer before inner
+        locations[span.start : span.stop] = [op.location] * len(span)
+    return list(zip(lines, locations, strict=True))
 
 
 def module_text(module: Module | Iterable[Function], graph: Graph) -> Text:

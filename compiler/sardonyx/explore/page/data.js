@@ -30,9 +30,17 @@ class Model {
       for (const tensor of node.outputs) this.producer.set(tensor, number);
     });
     this.kernels.forEach((kernel, number) => {
-      for (const node of this.sets[kernel.nodes]) this.kernelsOf[node].push(number);
+      for (const node of new Set(this.sets[kernel.nodes].flatMap((one) => [one, ...this.owners(one)]))) {
+        this.kernelsOf[node].push(number);
+      }
     });
     this.byName = new Map(this.nodes.map((node, number) => [node.name, number]).reverse());
+  }
+
+  /** The nodes in whose subgraphs a node stands. */
+  owners(number) {
+    const { owner } = this.scopes[this.nodes[number].scope];
+    return owner === null ? [] : [owner, ...this.owners(owner)];
   }
 
   /** A node in words: operator and name. */

@@ -14,7 +14,8 @@ async function start() {
   chooseColours(model, graph);
 
   const last = model.stages.at(-1)?.id;
-  for (const id of model.kernels.length ? ["core", "asm"] : [last]) panes.add(id);
+  if (last) for (const id of model.kernels.length ? ["core", "asm"] : [last]) panes.add(id);
+  byId("more").hidden = byId("panes").hidden = byId("divider").hidden = !last;
   byId("more").addEventListener("click", () => panes.add(panes.unused).scrollIntoView({ inline: "end" }));
   byId("fit").addEventListener("click", () => graph.fit());
   makeDivider();
@@ -34,7 +35,7 @@ async function start() {
 function showError(model, selection) {
   const box = byId("error");
   box.hidden = false;
-  box.append(`Compiling ended at ${model.error.stage}: ${model.error.message} `);
+  box.append(`${model.error.reached ? `Compiling went no further than the stage ${model.error.reached}` : "The model cannot be imported"}. ${model.error.message} `);
   const nodes = model.sets[model.error.nodes];
   if (nodes.length) {
     box.append(element("button", { type: "button", class: "link", click: () => selection.select(nodes) }, "Show the node"));

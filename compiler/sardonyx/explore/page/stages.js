@@ -104,10 +104,9 @@ class StagePane {
   linkedLines() {
     const { line } = this.selection;
     if (!line || !this.links || line.kernel !== this.selection.kernel || !this.stage.kernel) return [];
-    const anchors = new Set(anchorsOf(this.links, line));
-    const mine = this.links[this.stage.id];
-    if (!anchors.size || !mine) return [];
-    return mine.flatMap((anchor, number) => (anchors.has(anchor) ? [number] : []));
+    const anchor = anchorOf(this.links, line.stage, line.number);
+    if (anchor < 0) return [];
+    return this.sets.flatMap((_, number) => (anchorOf(this.links, this.stage.id, number) === anchor ? [number] : []));
   }
 
   step(direction) {
@@ -128,8 +127,7 @@ class StagePane {
   }
 }
 
-/** The lines of the loop level that a line of code stems from. */
-function anchorsOf(links, line) {
-  const anchor = links[line.stage]?.[line.number];
-  return anchor === undefined || anchor < 0 ? [] : [anchor];
+/** The line of the loop level that a line of code stems from; -1 if none is known. */
+function anchorOf(links, stage, number) {
+  return stage === "loop" ? number : links[stage]?.[number] ?? -1;
 }

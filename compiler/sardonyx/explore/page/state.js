@@ -45,11 +45,13 @@ class Selection extends EventTarget {
     this.dispatchEvent(Object.assign(new Event("change"), { from }));
   }
 
-  /** For each set of nodes: 2 if all of it is selected, 1 if a part, 0 if nothing. */
+  /** For each set of nodes: 2 if all of it is selected, 1 if a part, 0 if nothing; subgraphs with their node. */
   weights() {
+    const selected = this.model.nodes.map(
+      (_, node) => this.nodes.has(node) || this.model.owners(node).some((owner) => this.nodes.has(owner)),
+    );
     return this.model.sets.map((set) => {
-      if (!set.length || !this.nodes.size) return 0;
-      const inside = set.reduce((count, node) => count + (this.nodes.has(node) ? 1 : 0), 0);
+      const inside = set.reduce((count, node) => count + (selected[node] ? 1 : 0), 0);
       return inside === 0 ? 0 : inside === set.length ? 2 : 1;
     });
   }

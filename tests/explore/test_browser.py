@@ -1,0 +1,259 @@
+"""The page in a real browser, opened from disk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from .conftest import HOSTILE, Page, branches, floor_ge, layers, unequal, unheard
+from .test_page import hostile
+
+PATIENCE = 20.0  # seconds
+
+
+class Shown:
+    """A page in the browser, and what a person does with it."""
+
+    def __init__(self, browser: Any, path: Path) -> None:
+        self.browser = browser
+        browser.get_log("browser")  # what earlier pages have said
+        browser.get(path.as_uri())
+        self.until(lambda: self.run("return document.documentElement.dataset.ready === 'true'"))
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        return self.browser.execute_script(script, *arguments)
+
+    def until(self, true: Callable[[], Any]) -> Any:
+        end = time.monotonic() + PATIENCE
+        while not (found := true()):
+            assert time.monotonic() < end, "the page does not get there"
+            time.sleep(0.02)
+        return found
+
+    def node(self, name: str) -> int:
+        return int(self.run("return explorer.model.nodes.findIndex((n) => n.name === arguments[0])", name))
+
+    def click_node(self, name: str) -> None:
+        """A real click of the mouse on the node's place."""
+        actions = pytest.importorskip("selenium.webdriver").ActionChains(self.browser)
+        x, y = self.run(
+            """
+            const { graph } = explorer;
+            graph.reveal([arguments[0]]);
+            const [x, y] = graph.camera.toCanvas(...graph.place(arguments[0]));
+            const box = graph.canvas.getBoundingClientRect();
+            return [Math.round(x - box.width / 2), Math.round(y - box.height / 2)];
+            """,
+            self.node(name),
+        )
+        canvas = self.browser.find_element("id", "graph")
+        actions.move_to_element_with_offset(canvas, x, y).click().perform()
+
+    def press(self, *keys: str) -> None:
+        pytest.importorskip("selenium.webdriver").ActionChains(self.browser).send_keys(*keys).perform()
+
+    @property
+    def selected(self) -> list[str]:
+        found: list[str] = self.run(
+            "return [...explorer.selection.nodes].map((n) => explorer.model.nodes[n].name)"
+        )
+        return found
+
+    def rows(self, view: str, kind: str) -> list[str]:
+        """The texts of the rows in view of a pane that are marked so."""
+        selector = f'.pane[data-view="{view}"] .row.{kind}'
+        found: list[str] = self.run(
+            "return [...document.querySelectorAll(arguments[0])].map((r) => r.textContent)", selector
+        )
+        return found
+
+    def show(self, number: int, view: str) -> None:
+        """Let a pane show something else."""
+        self.run(
+            """
+            const choice = document.querySelectorAll(".pane")[arguments[0]].querySelector("select");
+            choice.value = arguments[1];
+            choice.dispatchEvent(new Event("change"));
+            """,
+            number,
+            view,
+        )
+
+    def no_errors(self) -> None:
+        assert self.browser.get_log("browser") == []
+
+
+def test_a_click_on_a_node_shows_its_lines_everywhere(browser: Any, page: Page) -> None:
+    shown = Shown(browser, page(floor_ge()))
+    shown.click_node("Floor_0")
+    shown.until(lambda: shown.selected == ["Floor_0"])
+    (core,) = shown.until(lambda: shown.rows("core", "strong"))
+    assert "core.floor" in core
+    shown.until(lambda: any("roundp" in row or "frintm" in row for row in shown.rows("asm", "strong")))
+    assert "float[batch, 8]" in browser.find_element("id", "details").text
+    shown.no_errors()
+
+
+def test_a_click_on_a_line_leads_to_the_node_and_to_the_other_stages(browser: Any, page: Page) -> None:
+    shown = Shown(browser, page(floor_ge()))
+    shown.show(0, "loop")
+    shown.click_node("Floor_0")
+    rows = shown.until(lambda: shown.rows("asm", "strong"))
+    chosen = next(row for row in rows if "roundp" in row or "frintm" in row)
+    shown.run(
+        """
+        [...document.querySelectorAll('.pane[data-view="asm"] .row')]
+          .find((r) => r.textContent === arguments[0]).click();
+        """,
+        chosen,
+    )
+    linked = shown.until(lambda: shown.rows("loop", "linked"))
+    assert linked and all("loop.floor" in row for row in linked)
+    assert shown.selected == ["Floor_0"]
+    assert shown.run("return location.hash") == "#node=Floor_0"
+    shown.press("\ue00c")  # Escape
+    shown.until(lambda: not shown.selected)
+    shown.no_errors()
+
+
+def test_search_by_keyboard(browser: Any, page: Page) -> None:
+    shown = Shown(browser, page(layers(4)))
+    shown.press("/")
+    shown.press("softmax")
+    results = shown.until(lambda: browser.find_elements("css selector", "#results li"))
+    assert len(results) == 4
+    shown.press("\ue015", "\ue015", "\ue007")  # down, down, Enter
+    shown.until(lambda: shown.selected == ["block1/Softmax_f"])
+    browser.find_element("id", "graph").click()
+    shown.press("n")
+    shown.until(lambda: shown.selected == ["block2/Softmax_f"])
+    shown.press("N")
+    shown.until(lambda: shown.selected == ["block1/Softmax_f"])
+    shown.press("/")
+    shown.press("nothing at all like this")
+    shown.until(lambda: "nothing found" in browser.find_element("id", "results").text)
+    shown.no_errors()
+
+
+def test_arrows_go_along_the_edges(browser: Any, page: Page) -> None:
+    shown = Shown(browser, page(floor_ge()))
+    shown.click_node("Floor_0")
+    shown.until(lambda: shown.selected == ["Floor_0"])
+    shown.press("\ue015")
+    shown.until(lambda: shown.selected == ["GreaterOrEqual_1"])
+    shown.press("\ue013")
+    shown.until(lambda: shown.selected in (["Floor_0"], ["y"]))
+    shown.no_errors()
+
+
+def test_shapes_and_search_by_shape(browser: Any, page: Page) -> None:
+    shown = Shown(browser, page(floor_ge()))
+    shown.press("/")
+    shown.press("bool[batch")
+    items = shown.until(lambda: browser.find_elements("css selector", "#results li"))
+    assert "GreaterOrEqual" in items[0].text
+    shown.no_errors()
+
+
+def test_passes_that_changed_nothing_are_hidden(browser: Any, page: Page) -> None:
+    shown = Shown(browser, page(layers(1)))
+    shown.show(0, "passes")
+    choice = '.pane[data-view="passes"] select[aria-label="Pass"] option'
+
+    def labels() -> list[str]:
+        return [option.text for option in browser.find_elements("css selector", choice)]
+
+    assert labels() and not any("no change" in label for label in labels())
+    assert shown.until(lambda: shown.rows("passes", "cut")) and shown.rows("passes", "add")
+    browser.find_element("css selector", '.pane[data-view="passes"] input[type="checkbox"]').click()
+    assert any("no change" in label for label in labels())
+    shown.no_errors()
+
+
+def test_memory_and_kernels(browser: Any, page: Page) -> None:
+    shown = Shown(browser, page(layers(2)))
+    shown.show(0, "memory")
+    shown.show(1, "kernels")
+    tip = shown.until(lambda: browser.find_element("css selector", '[data-view="memory"] .tip').text)
+    assert "if nothing were shared" in tip
+    before = shown.run("return document.querySelector('.pane').view.total")
+    shown.run(
+        """
+        const input = document.querySelector('.pane input[type="number"]');
+        input.value = 64;
+        input.dispatchEvent(new Event("input"));
+        """
+    )
+    assert shown.run("return document.querySelector('.pane').view.total") == 4 * before
+    row = browser.find_element("css selector", '[data-view="kernels"] tbody tr')
+    row.click()
+    assert row.get_attribute("aria-selected") == "true"
+    assert shown.selected
+    shown.no_errors()
+
+
+def test_names_are_shown_as_they_are(browser: Any, page: Page) -> None:
+    shown = Shown(browser, page(hostile()))
+    shown.run("explorer.selection.select([arguments[0]])", shown.node(HOSTILE))
+    shown.until(lambda: shown.rows("core", "strong"))
+    assert HOSTILE in shown.run("return document.querySelector('#details').textContent")
+    assert browser.title == "model - Sardonyx"
+    for view in shown.run("return [...explorer.panes.views.keys()]"):
+        shown.show(0, view)
+    shown.no_errors()
+
+
+def test_subgraphs(browser: Any, page: Page) -> None:
+    shown = Shown(browser, page(branches()))
+    name = shown.run("return explorer.model.nodes.find((n) => n.op === 'Sqrt').name")
+    shown.click_node(name)
+    shown.until(lambda: shown.selected == [name])
+    assert shown.until(lambda: shown.rows("core", "strong"))
+    shown.no_errors()
+
+
+@pytest.mark.parametrize("model", [unequal(), unheard()], ids=["lowering", "import"])
+def test_a_model_that_does_not_compile(browser: Any, page: Page, model: onnx.ModelProto) -> None:
+    shown = Shown(browser, page(model))
+    error = browser.find_element("id", "error")
+    assert error.is_displayed() and "GreaterOrEqual_1" in error.text
+    error.find_element("css selector", "button").click()
+    shown.until(lambda: shown.selected == ["GreaterOrEqual_1"])
+    if shown.run("return explorer.model.stages.length"):
+        (row,) = shown.until(lambda: shown.rows("onnx", "strong"))
+        assert "onnx.GreaterOrEqual" in row
+    shown.no_errors()
+
+
+@pytest.mark.slow
+def test_three_thousand_nodes(browser: Any, page: Page) -> None:
+    """Loads in a few seconds; a frame of the whole graph, of a part, and a selection take a fraction of one."""
+    model: onnx.ModelProto = layers(500)
+    shown = Shown(browser, page(model))
+    assert shown.run("return explorer.graph.drawn.length") >= 3000
+    shown.click_node("block250/Tanh_d")
+    shown.until(lambda: shown.selected == ["block250/Tanh_d"])
+    shown.until(lambda: any("core.tanh" in row for row in shown.rows("core", "strong")))
+    times = shown.run(
+        """
+        const { graph, selection } = explorer;
+        const time = (call) => {
+          const start = performance.now();
+          for (let i = 0; i < 5; i += 1) call();
+          return (performance.now() - start) / 5;
+        };
+        const near = time(() => graph.drawNow());
+        graph.fit();
+        const all = time(() => graph.drawNow());
+        const choice = time(() => selection.select([1000]));
+        return { near, all, choice, rows: document.querySelectorAll(".row").length };
+        """
+    )
+    assert times["rows"] < 500, times
+    assert max(times["near"], times["all"], times["choice"]) < 500, times  # milliseconds, on a busy machine
+    shown.no_errors()
