@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -142,6 +142,18 @@ class SpecialisedModel:
         """
         written: list[Path] = import_module("sardonyx.aot.export").compile_to(self._source, path, **options)
         return written
+
+    def close(self) -> None:
+        """Free what was compiled; a later run compiles it again."""
+        for variant in self._variants.values():
+            variant.model.close()
+        self._variants.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _arranged(self, feeds: Feeds) -> dict[str, Any]:
         """The feeds by name, defaults filled in."""

@@ -13,13 +13,13 @@ import os
 import platform
 import struct
 import sys
-import tempfile
 import zlib
 from pathlib import Path
 from typing import Any
 
 from sardonyx_runtime.cpu import WORDS, missing_features
 from sardonyx_runtime.errors import RuntimeFault
+from sardonyx_runtime.library import Library
 from sardonyx_runtime.native import NativeModel
 from sardonyx_runtime.signature import Signature
 from sardonyx_runtime.version import __version__
@@ -48,19 +48,15 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> NativeM
     """The model in a library, ready to run.
 
     ``threads`` is how many threads a run may use (default: what the library was compiled with, else all cores
-    of the process).  RuntimeFault says
-    what is wrong with the file, or what this machine lacks.
+    of the process).  RuntimeFault says what is wrong with the file, or what this machine lacks.  The library is
+    unloaded when the model is closed, by ``close``, by ``with``, or because nobody looks at it any more.
     """
     name = os.path.abspath(path)
     description = _description(name)
     _check(name, description)
-    try:
-        library = _open(name)
-    except OSError as error:
-        raise RuntimeFault(f"{name!r} cannot be loaded: {error}") from error
+    library = Library(name)
     words = (ctypes.c_int32 * WORDS)()
-    library.sdx_cpu.restype = None
-    library.sdx_cpu(words)
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.address("sdx_cpu"))(ctypes.addressof(words))
     missing = missing_features(list(words), description["features"]) if _machine() == "x86_64" else []
     if missing:
         raise RuntimeFault(
@@ -69,31 +65,13 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> NativeM
         )
     prefix = description["name"]
     return NativeModel(
-        _address(library[f"{prefix}_run"]),
-        ctypes.addressof(ctypes.c_char.in_dll(library, f"{prefix}_weights")),
+        library.address(f"{prefix}_run"),
+        library.address(f"{prefix}_weights"),
         Signature.from_json(description["signature"]),
         threads=threads or description.get("threads") or _processors(),
-        gate=_address(library.sdx_gate),
+        gate=library.address("sdx_gate"),
         keep=library,
     )
-
-
-_opened: dict[str, tuple[int, int]] = {}  # the file that the system knows under each name
-
-
-def _open(path: str) -> ctypes.CDLL:
-    """The library, under another name where a file of this name was opened before and replaced since.
-
-    The system's loader takes a name that it knows for the library that it has.
-    """
-    status = os.stat(path)
-    file = (status.st_dev, status.st_ino)
-    if _opened.setdefault(path, file) == file:
-        return ctypes.CDLL(path)
-    with tempfile.TemporaryDirectory(prefix="sardonyx-") as folder:
-        alias = os.path.join(folder, os.path.basename(path))
-        os.symlink(path, alias)
-        return ctypes.CDLL(alias)
 
 
 def _description(path: str) -> dict[str, Any]:
@@ -134,10 +112,6 @@ def _check(path: str, description: dict[str, Any]) -> None:
 def _machine() -> str:
     machine = platform.machine().lower()
     return {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
-
-
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def _processors() -> int:

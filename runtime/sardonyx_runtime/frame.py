@@ -33,7 +33,7 @@ from sardonyx_runtime.layout import LAYOUT
 from sardonyx_runtime.recycled import LARGE
 from sardonyx_runtime.signature import Signature
 
-__all__ = ["FEEDS", "RESULTS", "Context", "Plan", "free"]
+__all__ = ["FEEDS", "RESULTS", "Code", "Context", "Plan", "free"]
 
 FEEDS, RESULTS = 2, 3  # the words that every run sets
 _FRAME_WORDS = 17
@@ -44,6 +44,10 @@ _ENTROPY, _STRINGS = 8, 9
 free = ctypes.CDLL(None).free
 free.argtypes = [ctypes.c_void_p]
 free.restype = None
+
+
+_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 5)  # releases the interpreter's lock
+_GATE = ctypes.PYFUNCTYPE(ctypes.c_int32)  # keeps it; no argument types: a c_void_p passes as it is
 
 
 def _function(name: str) -> int:
@@ -68,8 +72,24 @@ class Plan:
         self.fresh = pairs if small and len(pairs) == len(shapes) else None
 
 
+class Code:
+    """A model's native code: entry point, constants, gate (None: do without), and what owns them."""
+
+    __slots__ = ("address", "entry", "gate", "keep", "weights")
+
+    def __init__(self, entry: int, weights: int, gate: int, keep: Any) -> None:
+        self.address = entry
+        self.entry: Any = _ENTRY(entry)
+        self.gate: Any = _GATE(gate) if gate and LAYOUT is not None else None
+        self.weights = weights
+        self.keep = keep
+
+
 class Context:
-    """The words of a context and of its frame; used by one run at a time."""
+    """The words of a context and of its frame; used by one run at a time.
+
+    It keeps the code: a run that is under way when its model is closed ends as it would.
+    """
 
     __slots__ = (
         "_keep",
@@ -77,19 +97,19 @@ class Context:
         "address",
         "argument",
         "dims",
+        "entry",
         "frame",
         "fresh",
+        "gate",
         "plan",
         "pointers",
         "sizes",
     )
 
-    def __init__(
-        self, entry: int, weights: int, threads: int, signature: Signature, dtypes: list[Any]
-    ) -> None:
+    def __init__(self, code: Code, threads: int, signature: Signature, dtypes: list[Any]) -> None:
         inputs, outputs = signature.inputs, signature.outputs
         self._words = (ctypes.c_int64 * (_CONTEXT_WORDS + 2 * signature.chunks))()
-        self._words[0] = weights
+        self._words[0] = code.weights
         self._words[1] = threads
         self._words[6] = signature.chunks
         self._words[_ENTROPY] = secrets.randbits(63)
@@ -102,12 +122,13 @@ class Context:
         records = (ctypes.c_int64 * max(1, 2 * len(inputs)))()
         for i, (argument, dtype) in enumerate(zip(inputs, dtypes, strict=True)):
             records[2 * i : 2 * i + 2] = [id(dtype), len(argument.shape)]
-        self._keep = (records, dtypes)
+        self._keep = (records, dtypes, code)
+        self.entry, self.gate = code.entry, code.gate
         self.frame = (ctypes.c_int64 * _FRAME_WORDS)()
         self.argument = ctypes.c_void_p(ctypes.addressof(self.frame))
         if LAYOUT is not None:
             self.frame[:] = [
-                entry, self.address, 0, 0, LAYOUT.items, LAYOUT.cells, LAYOUT.head, id(np.ndarray), id(None),
+                code.address, self.address, 0, 0, LAYOUT.items, LAYOUT.cells, LAYOUT.head, id(np.ndarray), id(None),
                 _function("PyEval_SaveThread"), _function("PyEval_RestoreThread"), len(inputs), len(outputs),
                 *(ctypes.addressof(a) for a in (records, self.pointers, self.dims, self.sizes)),
             ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from sardonyx_runtime import dtypes
 from sardonyx_runtime.errors import RuntimeFault
 from sardonyx_runtime.faults import explain
 from sardonyx_runtime.feeds import Array, Feeds, accept, arrange, bind
-from sardonyx_runtime.frame import FEEDS, RESULTS, Context, Plan
-from sardonyx_runtime.layout import LAYOUT
+from sardonyx_runtime.frame import FEEDS, RESULTS, Code, Context, Plan
 from sardonyx_runtime.results import Out, fresh, given, release_late, take_late
 from sardonyx_runtime.signature import Argument, Signature
 from sardonyx_runtime.strings import decode, encode
@@ -25,8 +24,13 @@ _PLANS = 256  # shape combinations remembered per model
 _DIFFERENT = -1  # the gate's answer when the arrays are not what the frame expects
 
 _empty = np.empty
-_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 5)  # releases the interpreter's lock
-_GATE = ctypes.PYFUNCTYPE(ctypes.c_int32)  # keeps it; no argument types: a c_void_p passes as it is
+
+
+class _Closed(list[Context]):
+    """The contexts of a closed model: there are none, and those that come back from a run go."""
+
+    def append(self, context: Context) -> None:
+        pass
 
 
 class NativeModel:
@@ -48,12 +52,8 @@ class NativeModel:
         keep: Any = None,
     ) -> None:
         self.signature = signature
-        self._keep = keep
-        self._address = entry
-        self._weights = weights
         self._threads = threads
-        self._entry = _ENTRY(entry)
-        self._gate = _GATE(gate) if gate and LAYOUT is not None else None
+        self._code: Code | None = Code(entry, weights, gate, keep)
         self._contexts: list[Context] = []
         self._plans: dict[tuple[tuple[int, ...], ...], Plan] = {}
         self._dtypes = [a.memory for a in signature.inputs]
@@ -79,6 +79,20 @@ class NativeModel:
     def threads(self) -> int:
         """How many threads a run may use."""
         return self._threads
+
+    def close(self) -> None:
+        """Free the code and all memory of the runs; a library is unloaded.  Arrays that the model gave stay.
+
+        Runs under way in other threads end as they would; later ones are refused with a RuntimeFault.
+        """
+        self._code = None
+        self._contexts = _Closed()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def run(
         self, feeds: Feeds, outputs: Sequence[str] | None = None, *, out: Out | None = None
@@ -116,7 +130,7 @@ class NativeModel:
             frame = context.frame
             frame[FEEDS] = id(arrays)
             frame[RESULTS] = id(results)
-            code = self._gate(context.argument)  # type: ignore[misc]  # a context has `fresh` only with a gate
+            code = context.gate(context.argument)  # a context has `fresh` only with a gate
             if code == 0:
                 self._contexts.append(context)
                 return results if outputs is None else self._choose(results, outputs)
@@ -127,6 +141,9 @@ class NativeModel:
 
     def _run(self, feeds: Feeds, outputs: Sequence[str] | None, out: Out | None) -> list[Array]:
         """A run from the beginning: everything is checked, the shapes' plan is looked up or made."""
+        code = self._code
+        if code is None:
+            raise RuntimeFault("the model is closed; load or compile it again to run it")
         values = arrange(feeds, self.inputs)
         arrays = tuple([accept(v, a) for v, a in zip(values, self.inputs, strict=True)])
         owners: list[Any] = []  # of the memory of strings
@@ -147,10 +164,9 @@ class NativeModel:
         try:
             context = self._contexts.pop()
         except IndexError:
-            context = Context(self._address, self._weights, self._threads, self.signature, self._dtypes)
-        context.expect(plan, fast=self._gate is not None and not self._texts)
-        code = self._call(context, arrays, results)
-        if code:
+            context = Context(code, self._threads, self.signature, self._dtypes)
+        context.expect(plan, fast=context.gate is not None and not self._texts)
+        if self._call(context, arrays, results):
             raise self._fault(context, results)
         finished = take_late(results, self.outputs, context)
         if self._texts:  # their memory is that of the context or the inputs
@@ -173,10 +189,10 @@ class NativeModel:
         return addresses
 
     def _call(self, context: Context, arrays: tuple[Array, ...], results: list[Array | None]) -> int:
-        if self._gate is not None:
+        if context.gate is not None:
             context.frame[FEEDS] = id(arrays)
             context.frame[RESULTS] = id(results)
-            code: int = self._gate(context.argument)
+            code: int = context.gate(context.argument)
             if code != _DIFFERENT:
                 return code
         # Element types may be equal without being the same object, and not every interpreter has a gate.
@@ -184,7 +200,7 @@ class NativeModel:
         addresses += [0 if r is None else r.__array_interface__["data"][0] for r in results]
         context.set_pointers(addresses)
         inputs, outputs = ctypes.addressof(context.pointers), len(arrays) * 8
-        status: int = self._entry(
+        status: int = context.entry(
             context.address,
             inputs,
             ctypes.addressof(context.dims),
