@@ -11,9 +11,11 @@ from sardonyx_runtime.version import __version__
 
 if TYPE_CHECKING:
     from sardonyx.aot.export import compile_to
+    from sardonyx.dumping import dump
     from sardonyx.errors import CompileError, RuntimeFault
     from sardonyx.extension import register_operator
     from sardonyx.model import CompiledModel, compile
+    from sardonyx.pass_manager import register_pass
     from sardonyx.stages import stage_text
 
 __all__ = [
@@ -23,7 +25,9 @@ __all__ = [
     "__version__",
     "compile",
     "compile_to",
+    "dump",
     "register_operator",
+    "register_pass",
     "stage_text",
 ]
 
@@ -33,7 +37,9 @@ _HOME = {
     "RuntimeFault": "sardonyx.errors",
     "compile": "sardonyx.model",
     "compile_to": "sardonyx.aot.export",
+    "dump": "sardonyx.dumping",
     "register_operator": "sardonyx.extension",
+    "register_pass": "sardonyx.pass_manager",
     "stage_text": "sardonyx.stages",
 }
 

@@ -12,13 +12,21 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sardonyx.codegen.compile import kernel_text, whole_program_text
+from sardonyx.errors import CompileError
+from sardonyx.frontend.load import ModelSource
 from sardonyx.ir.graph import Module
 from sardonyx.kernels.target import Target
-from sardonyx.pass_manager import Observer, PassRun, Step
+from sardonyx.parts import ENTRY
+from sardonyx.pass_manager import Observer, PassRun, Step, labels_of, run_steps
+from sardonyx.passes.program import Program
+from sardonyx.pipeline import pipeline, remaining
+from sardonyx.source import open_source
 from sardonyx.stage_printer import ModuleSubject, StagePrinter
 from sardonyx.stages import Stage, code_text
+from sardonyx.targets.host import host_target
 
-__all__ = ["Dump", "PassDump", "Watch", "current", "dump", "write_tree"]
+__all__ = ["Dump", "PassDump", "Watch", "current", "dump", "dump_passes", "write_tree"]
 
 
 @dataclass(frozen=True)
@@ -114,6 +122,42 @@ class Watch:
         text = self._printer.text(ModuleSubject(module))
         before, self._last = self._last, text
         self.dump.passes.append(PassDump(run.label, run.stage, run.changed, run.seconds, text, before))
+
+
+def dump_passes(
+    model: ModelSource,
+    printer: StagePrinter | None = None,
+    *,
+    target: Target | None = None,
+    code: bool = True,
+    last: str | None = None,
+) -> tuple[Dump, CompileError | None]:
+    """Every pass of a model, and the error that ended its compilation, if one did.
+
+    ``code``: the kernels' LLVM IR as well; ``last`` is the label of the last pass to run.  ValueError if there is
+    none of that label.
+    """
+    target = target or host_target()
+    found = Dump(target=target)
+    watch = Watch(found, printer)
+    try:
+        module = open_source(model).module()
+        steps = remaining(module, pipeline(target))
+        if last is not None:
+            labels = labels_of(steps)
+            if last not in labels:
+                raise ValueError(f"no pass {last!r} is run; the passes are {', '.join(labels)}")
+            steps = steps[: labels.index(last) + 1]
+        watch.module(module, steps)
+        run_steps(module, steps, watch.observers)
+        if code and last is None:
+            program = Program.from_module(module)
+            for symbol, function in program.kernels.items():
+                watch.code(symbol, kernel_text(function, symbol, target), target)
+            watch.code(ENTRY, whole_program_text(program, target, ENTRY), target)
+    except CompileError as error:
+        return found, error
+    return found, None
 
 
 def _stage_of(steps: Sequence[Step]) -> str:

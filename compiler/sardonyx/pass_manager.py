@@ -24,6 +24,7 @@ __all__ = [
     "PassFailure",
     "PassRun",
     "Step",
+    "labels_of",
     "parse_passes",
     "passes_text",
     "register_pass",
@@ -91,13 +92,9 @@ def run_steps(
     with the model; `PassFailure` for what is wrong with a pass.
     """
     runs: list[PassRun] = []
-    counts: dict[str, int] = {}
     if verify_each:
         _verified(module, "", 0)
-    for number, step in enumerate(steps):
-        name = step.run.name
-        counts[name] = counts.get(name, 0) + 1
-        label = name if counts[name] == 1 else f"{name}#{counts[name]}"
+    for number, (label, step) in enumerate(zip(labels_of(steps), steps, strict=True)):
         start = time.perf_counter()
         try:
             changed = step.run.run(module)
@@ -115,6 +112,13 @@ def run_steps(
         for observer in observers:
             observer(runs[-1], module)
     return runs
+
+
+def labels_of(steps: Sequence[Step]) -> list[str]:
+    """What each step is called: the pass's name, the second ``simplify`` being ``simplify#2``."""
+    names = [step.run.name for step in steps]
+    counts = [names[: i + 1].count(name) for i, name in enumerate(names)]
+    return [n if count == 1 else f"{n}#{count}" for n, count in zip(names, counts, strict=True)]
 
 
 def _verified(module: Module, label: str, number: int) -> None:
@@ -162,7 +166,8 @@ def register_pass(made: _Made) -> _Made:
     """Make a pass known by its name, so that pipelines can contain it; to be used as a decorator.
 
     The class has a class attribute ``name`` (or a field with that default); its other fields are options of
-    the types int, float, bool or str, with defaults.  ValueError if the name is taken.
+    the types int, float, bool or str, with defaults.  A field ``target``, the first, is given the machine that
+    code is made for.  ValueError if the name is taken.
     """
     name = _name_of(made)
     if not re.fullmatch(r"[a-z][a-z0-9-]*", name):

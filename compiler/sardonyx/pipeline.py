@@ -5,6 +5,7 @@ The order is data; what runs, times, verifies and dumps it is ``pass_manager.py`
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -27,7 +28,7 @@ __all__ = ["level_of", "pipeline", "remaining", "steps_of", "to_program"]
 
 assert core.__all__ and loop.__all__  # the imports declare the ops
 
-for _one in (LowerToCore, Simplify, Fold, Layout, FoldMoves, Fuse, PlanMemory):
+for _one in (LowerToCore, Simplify, Fold, Layout, FoldMoves, Fuse, Schedule, PlanMemory):
     register_pass(_one)
 
 
@@ -62,8 +63,14 @@ def pipeline(
 
 def steps_of(text: str, target: Target) -> tuple[Step, ...]:
     """The steps of a pipeline's text; ValueError if it is none (see `parse_passes`)."""
-    known: dict[str, Callable[..., Pass]] = {**registered_passes(), "schedule": partial(Schedule, target)}
+    known = {name: _for_target(made, target) for name, made in registered_passes().items()}
     return tuple(Step(one) for one in parse_passes(text, known))
+
+
+def _for_target(made: Callable[..., Pass], target: Target) -> Callable[..., Pass]:
+    """A pass with the machine given that it works for, if it asks for one."""
+    fields: set[str] = {f.name for f in dataclasses.fields(made)} if dataclasses.is_dataclass(made) else set()
+    return partial(made, target) if "target" in fields else made
 
 
 def to_program(module: Module, target: Target) -> Program:

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from sardonyx.errors import CompileError, RuntimeFault
+from sardonyx.pass_manager import PassFailure
 
 __all__ = ["ExitCode", "guarded"]
 
@@ -34,6 +35,8 @@ def guarded(command: Callable[..., Any]) -> Callable[..., Any]:
     def run(*arguments: Any, **options: Any) -> Any:
         try:
             return command(*arguments, **options)
+        except PassFailure as error:
+            _fail("internal error", str(error), ExitCode.INTERNAL)
         except CompileError as error:
             _fail("compile error", str(error), ExitCode.COMPILE_ERROR)
         except RuntimeFault as error:

@@ -29,6 +29,7 @@ COMMANDS = {
     "listing": ("sardonyx.cli.listing", "Show which machine code each node became, line by line."),
     "explore": ("sardonyx.cli.explore", "Write a page of the graph and all stages, linked by node."),
     "info": ("sardonyx.cli.info", "Show inputs, outputs, operators, and what is made of a model."),
+    "opt": ("sardonyx.cli.opt", "Run passes on IR text; replay, bisect and reduce what fails."),
     "ops": ("sardonyx.cli.ops", "List the operators that are supported, with their versions."),
     "cache": ("sardonyx.cli.cache", "Show or clear the cache of compiled code."),
     "demo": ("sardonyx.cli.demo", "Compile, run and check a small model that is made on the spot."),

@@ -13,13 +13,19 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from sardonyx.ablation import Ablation
+from sardonyx.ablation import ablate as find_fault
+from sardonyx.build_options import BuildOptions
 from sardonyx.cli.compare import Comparison, compare_arrays
 from sardonyx.cli.engines import Engine, outputs_of
 from sardonyx.cli.failure import ExitCode
 from sardonyx.cli.feeds import Feeds, make_feeds, parse_dims, parse_inputs
+from sardonyx.cli.plugins import LoadOption, load_files
 from sardonyx.cli.source import ModelArgument, checked
 from sardonyx.cli.terminal import milliseconds, print_table, progress
-from sardonyx.model import CompiledModel, compile
+from sardonyx.debugging import debug_options
+from sardonyx.model import CompiledModel, compile_with
+from sardonyx.passes.budget import Budget
 from sardonyx_runtime.signature import Argument
 
 __all__ = ["command", "print_comparison", "time_runs"]
@@ -75,8 +81,32 @@ def command(
         Path | None,
         typer.Option(metavar="DIR", help="Where --debug keeps texts and library [default: in the cache]."),
     ] = None,
+    passes: Annotated[
+        str | None,
+        typer.Option("--passes", metavar="PASSES", help="Run these passes up to fuse, not the usual ones."),
+    ] = None,
+    load: LoadOption = None,
+    verify_each: Annotated[
+        bool, typer.Option("--verify-each", help="Verify the IR after each pass.")
+    ] = False,
+    opt_bisect: Annotated[
+        int | None,
+        typer.Option("--opt-bisect", metavar="N", min=0, help="Take N optimisation steps and name the last."),
+    ] = None,
+    ablate: Annotated[
+        bool,
+        typer.Option(
+            "--ablate", help="With --compare, if the outputs differ: find the pass and the step at fault."
+        ),
+    ] = False,
+    reproducer: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to write what it takes to see a pass fail again."),
+    ] = None,
 ) -> None:
     """Compile a model and run it.
+
+    The model is an ONNX file, or IR text of any level as `sardonyx dump --full` and `sardonyx opt` write it.
 
     \b
     Data of an input:
@@ -94,6 +124,9 @@ def command(
       sardonyx run model.onnx -i image=cat.npy --output-dir results
       sardonyx run model.onnx --repeat 100 --threads 1
       gdb -ex 'break Conv_1' -ex run --args python -m sardonyx run model.onnx --debug
+      sardonyx run fused.mlir --dim batch=4
+      sardonyx run model.onnx --compare --ablate
+      sardonyx run model.onnx --passes 'lower,simplify,fuse{max=1}' --verify-each
 
     `--compare` takes the plain NumPy meaning of each operator as the reference (slow, exact), `--compare
     onnxruntime` that engine, if it is installed.
@@ -102,12 +135,19 @@ def command(
     Exit codes: 0 done, or equal within the tolerance; 1 the outputs differ; 2 the command line is wrong;
     3 the model cannot be compiled; 4 the run failed (inputs that do not fit, a fault inside a node).
     """
+    if ablate and compare is None:
+        raise typer.BadParameter("--ablate goes with --compare")
+    load_files(load)
     path = checked(model)
+    budget = Budget()
+    debugged = debug_options(debug or False, debug_dir)
+    place = None if reproducer is None else str(reproducer)
+    options = BuildOptions(passes, verify_each, opt_bisect, place, debug=debugged, budget=budget)
     start = time.perf_counter()
     if debug_dir is not None and debug is None:
         raise typer.BadParameter("it is for --debug", param_hint="--debug-dir")
     with progress("compiling"):
-        compiled = compile(path, threads=threads, cache=cache, debug=debug or False, debug_dir=debug_dir)
+        compiled = compile_with(options, path, threads=threads, cache=cache)
     seconds = time.perf_counter() - start
     feeds = make_feeds(
         compiled.inputs,
@@ -117,6 +157,9 @@ def command(
     )
     outputs = compiled.run(feeds.arrays)
     typer.echo(f"{'ready' if cache else 'compiled'} in {milliseconds(seconds)}")
+    if opt_bisect is not None:
+        typer.echo(f"{min(opt_bisect, budget.asked)} of {budget.asked} optimisation steps were taken")
+        typer.echo(f"the last: {budget.last or 'none'}")
     if feeds.assumed:
         typer.echo(f"dims left out: {', '.join(f'{n}={s}' for n, s in feeds.assumed.items())}")
     _print_arrays(compiled, feeds, outputs)
@@ -129,7 +172,26 @@ def command(
             expected = outputs_of(compare, path, feeds.arrays)
         good = print_comparison(compiled.outputs, outputs, expected, compare, rtol, atol)
         if not good:
+            if ablate:
+
+                def judge(other: CompiledModel) -> bool:
+                    got = other.run(feeds.arrays)
+                    pairs = zip(got, expected, strict=True)
+                    return all(compare_arrays(g, e, rtol=rtol, atol=atol).good for g, e in pairs)
+
+                print_ablation(find_fault(path, judge, passes=passes, threads=threads, cache=cache))
             raise typer.Exit(ExitCode.DIFFERS)
+
+
+def print_ablation(found: Ablation) -> None:
+    """What came of leaving out each pass, and the step at fault."""
+    typer.echo()
+    print_table(["without", "verdict"], [[t.removed, t.verdict] for t in found.trials])
+    if found.step is not None:
+        typer.echo(f"the first step with which the result is wrong is number {found.step}: {found.rewrite}")
+        typer.echo(f"see it with --opt-bisect {found.step}, and the result before it with {found.step - 1}")
+    elif not any(t.verdict == "cured" for t in found.trials):
+        typer.echo("the result is wrong whatever pass is left out: look at lowering, or at the kernels")
 
 
 def time_runs(compiled: CompiledModel, feeds: Feeds, repeat: int) -> list[float]:

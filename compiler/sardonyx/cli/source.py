@@ -9,7 +9,9 @@ import typer
 
 __all__ = ["ModelArgument", "checked"]
 
-ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="An ONNX file.", show_default=False)]
+ModelArgument = Annotated[
+    str, typer.Argument(metavar="MODEL", help="An ONNX file, or IR text (.mlir).", show_default=False)
+]
 
 
 def checked(model: str) -> str:
