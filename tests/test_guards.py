@@ -27,7 +27,8 @@ LAYERS = (
     ),
     (
         "sardonyx.model sardonyx.specialised sardonyx.extension sardonyx.operator_table "
-        "sardonyx.listing sardonyx.listing_text sardonyx.explore",
+        "sardonyx.ablation sardonyx.reduce sardonyx.explore "
+        "sardonyx.listing sardonyx.listing_text",
         "what a program calls",
     ),
     ("sardonyx sardonyx.cli sardonyx.__main__", "what a user calls"),

@@ -18,7 +18,9 @@ NAMES = [
     "__version__",
     "compile",
     "compile_to",
+    "dump",
     "register_operator",
+    "register_pass",
     "stage_text",
 ]
 

@@ -111,3 +111,34 @@ def test_machine_stages_are_no_mlir(sardonyx: Sardonyx, floor_ge: Path, stage: s
     assert f"the stage '{stage}' is no MLIR; those that are: onnx, resolved, core" in result.err
     with pytest.raises(ValueError, match="is no MLIR"):
         package.stage_text(str(floor_ge), stage, generic=True)
+
+
+def test_after_a_pass(sardonyx: Sardonyx, floor_ge: Path) -> None:
+    assert sardonyx("dump", floor_ge, "--after", "lower").out == package.stage_text(str(floor_ge), "resolved")
+    diff = sardonyx("dump", floor_ge, "--after", "fuse", "--diff").out
+    assert diff.startswith("--- before fuse\n+++ after fuse\n") and "core.fused" in diff
+    unchanged = sardonyx("dump", floor_ge, "--after", "simplify#2", "--diff")
+    assert unchanged.out == "simplify#2 changes nothing\n"
+    unknown = sardonyx("dump", floor_ge, "--after", "inline")
+    assert unknown.code == 2
+    assert "no pass 'inline' is run; the passes are lower, simplify, layout" in unknown.err
+
+
+def test_after_each_pass(sardonyx: Sardonyx, floor_ge: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "passes"
+    result = sardonyx("dump", floor_ge, "--after-each", folder, "--changed-only")
+    assert result.code == 0
+    assert "schedule" in result.out and "no change" in result.out and "files" in result.out
+    assert (folder / "06-fuse.mlir").read_text() == package.stage_text(str(floor_ge), "fused")
+    assert not (folder / "04-simplify-2.mlir").exists()
+
+
+def test_options_that_exclude_each_other(sardonyx: Sardonyx, floor_ge: Path) -> None:
+    assert "exclude each other" in sardonyx("dump", floor_ge, "--stage", "core", "--after", "fuse").err
+    assert "go with --after" in sardonyx("dump", floor_ge, "--diff").err
+
+
+def test_the_generic_form(sardonyx: Sardonyx, floor_ge: Path) -> None:
+    out = sardonyx("dump", floor_ge, "--stage", "core", "--mlir").out
+    assert '"core.floor"(' in out and '"func.func"()' in out
+    assert parse_module(out).main.body.ops[0].name == "core.floor"

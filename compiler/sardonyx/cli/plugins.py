@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from sardonyx import model_cache
 
 __all__ = ["LoadOption", "load_files"]
 
@@ -26,10 +25,10 @@ def load_files(paths: list[Path] | None) -> None:
         spec = importlib.util.spec_from_file_location(f"sardonyx_plugin_{number}", path)
         if spec is None or spec.loader is None:
             raise typer.BadParameter(f"{str(path)!r} is no Python file", param_hint="--load")
+        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
         try:
-            spec.loader.exec_module(importlib.util.module_from_spec(spec))
+            spec.loader.exec_module(module)
         except Exception as error:
             raise typer.BadParameter(
                 f"{path}: {type(error).__name__}: {error}", param_hint="--load"
             ) from error
-        model_cache.suspend()

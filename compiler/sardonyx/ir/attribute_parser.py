@@ -343,8 +343,8 @@ class AttributeParser:
             return known
         text, position = self.text, self.starts[at]
         message = (
-            f"the data of the constant {key!r} are not in this text; print it with resources=True, "
-            "or give them to parse_module as resources"
+            f"the data of the constant {key!r} are not in this text: write it with them (`dump --full`, "
+            "resources=True), or give them to parse_module"
         )
         return ElidedDense(kind, key, lambda: IRSyntaxError(message, text, position))
 
