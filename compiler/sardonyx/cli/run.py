@@ -135,6 +135,8 @@ def command(
     Exit codes: 0 done, or equal within the tolerance; 1 the outputs differ; 2 the command line is wrong;
     3 the model cannot be compiled; 4 the run failed (inputs that do not fit, a fault inside a node).
     """
+    if debug_dir is not None and debug is None:
+        raise typer.BadParameter("it is for --debug", param_hint="--debug-dir")
     if ablate and compare is None:
         raise typer.BadParameter("--ablate goes with --compare")
     load_files(load)
@@ -144,8 +146,6 @@ def command(
     place = None if reproducer is None else str(reproducer)
     options = BuildOptions(passes, verify_each, opt_bisect, place, debug=debugged, budget=budget)
     start = time.perf_counter()
-    if debug_dir is not None and debug is None:
-        raise typer.BadParameter("it is for --debug", param_hint="--debug-dir")
     with progress("compiling"):
         compiled = compile_with(options, path, threads=threads, cache=cache)
     seconds = time.perf_counter() - start
