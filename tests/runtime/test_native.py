@@ -19,7 +19,7 @@ from sardonyx import CompileError, RuntimeFault
 from sardonyx.codegen.compile import compile_text
 from sardonyx.codegen.jit import JitLibrary
 from sardonyx.targets.host import host_target
-from sardonyx_runtime import native as native_module
+from sardonyx_runtime import frame
 from sardonyx_runtime.layout import LAYOUT, Layout
 
 Array = np.ndarray[Any, Any]
@@ -47,7 +47,7 @@ F32, I64, I32 = TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Runs go through the native gate, and without it as where the memory layout is not known."""
     if request.param == "python":
-        monkeypatch.setattr(native_module, "LAYOUT", None)
+        monkeypatch.setattr(frame, "LAYOUT", None)
     return str(request.param)
 
 
