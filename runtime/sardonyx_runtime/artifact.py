@@ -24,12 +24,13 @@ from sardonyx_runtime.native import NativeModel
 from sardonyx_runtime.signature import Signature
 from sardonyx_runtime.version import __version__
 
-__all__ = ["ABI", "load", "seal"]
+__all__ = ["ABI", "load", "read_description", "seal"]
 
 ABI = 1  # of the entry point, contexts, status codes and symbols (docs/abi.md)
 
 _SEAL = struct.Struct("<QQI12x16s")  # bytes of the library, of the description, checksum, mark
 _MARK = b"sardonyx-library"
+_NEEDED = {"abi", "sardonyx", "triple", "byteorder", "weights", "signature"}  # what every description says
 
 
 def seal(path: Path, description: dict[str, Any]) -> None:
@@ -52,7 +53,7 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> NativeM
     unloaded when the model is closed, by ``close``, by ``with``, or because nobody looks at it any more.
     """
     name = os.path.abspath(path)
-    description = _description(name)
+    description = read_description(name)
     _check(name, description)
     library = Library(name)
     words = (ctypes.c_int32 * WORDS)()
@@ -74,27 +75,50 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> NativeM
     )
 
 
-def _description(path: str) -> dict[str, Any]:
-    """The description of a library that is whole."""
+def read_description(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a library says of itself (docs/abi.md), read without loading it; for any machine.
+
+    RuntimeFault if the file is no library of Sardonyx, or is not whole.
+    """
+    name = os.fspath(path)
     try:
-        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            end = len(data) - _SEAL.size
-            if end < 0 or data[end + _SEAL.size - len(_MARK) :] != _MARK:
-                raise RuntimeFault(f"{path!r} is no library of Sardonyx, or was cut short or changed")
-            size, length, check, _ = _SEAL.unpack(data[end:])
-            if size + length != end:
-                raise RuntimeFault(
-                    f"{path!r} is damaged: it holds {end:,} bytes instead of {size + length:,}"
-                )
-            with memoryview(data) as view, view[:end] as content:
-                if zlib.crc32(content) != check:
-                    raise RuntimeFault(f"{path!r} is damaged: its checksum is wrong")
-            description: dict[str, Any] = json.loads(data[size:end])
-            return description
-    except ValueError:  # an empty file cannot be mapped
-        raise RuntimeFault(f"{path!r} is no library of Sardonyx: it is empty") from None
+        with open(name, "rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                raise RuntimeFault(f"{name!r} is no library of Sardonyx: it is empty")
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                text = _sealed(name, data)
     except OSError as error:
-        raise RuntimeFault(f"{path!r} cannot be read: {error.strerror}") from error
+        raise RuntimeFault(f"{name!r} cannot be read: {error.strerror}") from error
+    try:
+        description: dict[str, Any] = json.loads(text)
+        if not description.keys() >= _NEEDED:
+            raise ValueError
+    except (ValueError, AttributeError):
+        raise RuntimeFault(f"{name!r} is damaged: its description cannot be read") from None
+    return description
+
+
+def _sealed(path: str, data: mmap.mmap) -> bytes:
+    """The description of a library that is whole, as text."""
+    end = len(data) - _SEAL.size
+    if end < 0 or data[end + _SEAL.size - len(_MARK) :] != _MARK:
+        raise RuntimeFault(f"{path!r} is no library of Sardonyx, or was cut short or changed{_guess(data)}")
+    size, length, check, _ = _SEAL.unpack(data[end:])
+    if size + length != end:
+        raise RuntimeFault(f"{path!r} is damaged: it holds {end:,} bytes instead of {size + length:,}")
+    with memoryview(data) as view, view[:end] as content:
+        if zlib.crc32(content) != check or data[end:] != _SEAL.pack(size, length, check, _MARK):
+            raise RuntimeFault(f"{path!r} is damaged: its checksum is wrong")
+    return data[size:end]
+
+
+def _guess(data: mmap.mmap) -> str:
+    """What a file without a seal rather is."""
+    if data.find(b"sdx_gate") >= 0:
+        return "; it is one of ours that lost its last bytes (strip, for one, takes them away)"
+    kinds = {b"\x7fELF": "another ELF file", b"\x08": "maybe an ONNX model: compile it first"}
+    found = next((kind for start, kind in kinds.items() if data[: len(start)] == start), "")
+    return f"; it is {found}" if found else ""
 
 
 def _check(path: str, description: dict[str, Any]) -> None:
@@ -104,13 +128,24 @@ def _check(path: str, description: dict[str, Any]) -> None:
             f"{description['sardonyx']}), but this runtime ({__version__}) knows version {ABI}; "
             "compile the model again, or install the runtime of that version"
         )
-    machine = description["triple"].split("-")[0]
-    if machine != _machine() or description["byteorder"] != sys.byteorder:
-        raise RuntimeFault(f"{path!r} was compiled for {description['triple']}, but this is {_machine()}")
+    machine, _, system = description["triple"].partition("-")
+    names = _SYSTEMS.get(sys.platform, (sys.platform,))
+    fits = _plain(machine) == _machine() and description["byteorder"] == sys.byteorder
+    if not fits or not any(name in system for name in names):
+        raise RuntimeFault(
+            f"{path!r} was compiled for {description['triple']}, but this is {_machine()} {names[0]}"
+        )
+
+
+_SYSTEMS = {"win32": ("windows",), "darwin": ("macos", "darwin")}  # as triples have them
 
 
 def _machine() -> str:
-    machine = platform.machine().lower()
+    return _plain(platform.machine().lower())
+
+
+def _plain(machine: str) -> str:
+    """A machine's name as LLVM has it."""
     return {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
 
 

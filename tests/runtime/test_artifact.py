@@ -10,6 +10,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,14 @@ import llvmlite.binding as llvm
 import numpy as np
 import onnx
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
 import sardonyx
 import sardonyx_runtime
 from sardonyx import CompileError, RuntimeFault
+from sardonyx.cli.demo_model import demo_model
 from sardonyx.codegen.artifact import cpu_text
 from sardonyx.codegen.compile import compile_text
 from sardonyx.codegen.jit import JitLibrary
@@ -214,9 +218,73 @@ def test_features_this_cpu_does_not_have(copy: Path) -> None:
         sardonyx_runtime.load(copy)
 
 
+def test_another_system(copy: Path) -> None:
+    machine = host_target().triple.split("-")[0]
+    reseal(copy, triple=f"{machine}-pc-windows-gnu")
+    with pytest.raises(RuntimeFault, match=r"windows-gnu, but this is \w+ linux"):
+        sardonyx_runtime.load(copy)
+
+
+def test_a_newer_library_may_say_more(copy: Path) -> None:
+    reseal(copy, something_new=[1, 2])
+    assert len(sardonyx_runtime.load(copy).run(feeds())) == 3
+
+
+def test_a_description_that_cannot_be_read(copy: Path) -> None:
+    data = copy.read_bytes()
+    size, length = struct.unpack("<QQ", data[-48:-32])
+    for text in (b"{", b"[]", b"3", b'{"abi": 1}', b"\xff" * length):
+        copy.write_bytes(data[:size])
+        with copy.open("ab") as file:
+            file.write(text)
+        check = zlib.crc32(copy.read_bytes())
+        with copy.open("ab") as file:
+            file.write(struct.pack("<QQI12x16s", size, len(text), check, b"sardonyx-library"))
+        with pytest.raises(RuntimeFault, match="description cannot be read"):
+            sardonyx_runtime.load(copy)
+
+
+def test_a_symbol_that_is_not_there(copy: Path) -> None:
+    reseal(copy, name="other")
+    with pytest.raises(RuntimeFault, match=r"no symbol 'other_run'"):
+        sardonyx_runtime.load(copy)
+
+
+def test_foreign_libraries_and_models(tmp_path: Path) -> None:
+    (math,) = [m for m in Path("/proc/self/maps").read_text().split() if "libm.so" in m or "libm-" in m][:1]
+    for path, word in ((math, "another ELF"), (tmp_path / "m.onnx", "compile it first")):
+        if path != math:
+            onnx.save(demo_model(), path)
+        with pytest.raises(RuntimeFault, match=rf"no library of Sardonyx.*{word}"):
+            sardonyx_runtime.load(path)
+
+
+def test_a_stripped_library(copy: Path) -> None:
+    if shutil.which("strip") is None:
+        pytest.skip("needs strip")
+    subprocess.run(["strip", str(copy)], check=True)
+    with pytest.raises(RuntimeFault, match="lost its last bytes"):
+        sardonyx_runtime.load(copy)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_change_of_a_byte_is_overlooked(library: Path, data: st.DataObject) -> None:
+    content = bytearray(library.read_bytes())
+    last = len(content) - 1
+    place = data.draw(st.one_of(st.integers(0, last), st.integers(last - 47, last)))  # the seal, too
+    content[place] ^= data.draw(st.integers(1, 255))
+    path = library.with_name("changed.so")
+    path.write_bytes(content)
+    with pytest.raises(RuntimeFault, match=r"no library|damaged|version"):
+        sardonyx_runtime.load(path)
+
+
 def test_no_library_inside(copy: Path) -> None:
+    data = copy.read_bytes()
+    size, length = struct.unpack("<QQ", data[-48:-32])
     copy.write_bytes(b"no elf at all")
-    artifact.seal(copy, {"abi": artifact.ABI, "triple": host_target().triple, "byteorder": sys.byteorder})
+    artifact.seal(copy, json.loads(data[size : size + length]))
     with pytest.raises(RuntimeFault, match="cannot be loaded"):
         sardonyx_runtime.load(copy)
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from sardonyx.aot.reading import description_of, is_output
 from sardonyx.cli.source import ModelArgument, checked
 from sardonyx.cli.terminal import amount, print_facts, print_table, progress
 from sardonyx.codegen.compile import kernel_text, whole_program_text
@@ -20,6 +21,8 @@ from sardonyx.passes.program import Port, Program
 from sardonyx.pipeline import pipeline
 from sardonyx.stages import kernel_locations
 from sardonyx.targets.host import host_target
+from sardonyx_runtime.about import facts
+from sardonyx_runtime.errors import RuntimeFault
 
 __all__ = ["command"]
 
@@ -40,25 +43,39 @@ def command(
     Compiled, it also shows the outputs' types as computed, the kernels, and the memory a run needs as an
     expression in the dims of the inputs.
 
+    Of what `sardonyx compile` or `sardonyx package` wrote, it shows the model it was made from, versions,
+    target, signature, and the sizes of code, weights and memory.
+
     \b
     Examples:
       sardonyx info model.onnx
+      sardonyx info model.so
       sardonyx info model.onnx --no-compile
       sardonyx info model.onnx --kernels
     """
     path = checked(model)
+    if is_output(path):
+        _print_output(path)
+        return
     module = import_model(path)
     _print_model(module)
     if compile:
         with progress("compiling"):
-            facts, rows = _compiled(module)
+            compiled, rows = _compiled(module)
         typer.echo()
-        print_facts(facts)
+        print_facts(compiled)
         shown = rows if kernels else rows[:_SHOWN_KERNELS]
         typer.echo()
         print_table(["kernel", "code", "launches", "nodes"], shown, right=(1, 2))
         if len(shown) < len(rows):
             typer.echo(f"and {len(rows) - len(shown)} smaller ones (--kernels lists all)")
+
+
+def _print_output(path: str) -> None:
+    try:
+        print_facts(facts(description_of(path)))
+    except RuntimeFault as fault:
+        raise typer.BadParameter(str(fault), param_hint="MODEL") from None
 
 
 def _print_model(module: Module) -> None:

@@ -14,6 +14,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from sardonyx_runtime.about import amount
+
 __all__ = ["amount", "milliseconds", "print_facts", "print_table", "progress", "write_text"]
 
 _PATIENCE = 1.0  # seconds before a progress bar shows
@@ -80,16 +82,6 @@ def progress(what: str) -> Iterator[Callable[[str, float], None]]:
         timer.cancel()
         timer.join()
         bar.stop()
-
-
-def amount(size: int) -> str:
-    """A number of bytes for people: 1.5 KB, 23.1 MB (powers of 1000)."""
-    value = float(size)
-    for unit in ("bytes", "KB", "MB"):
-        if value < 1000:
-            return f"{size} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} GB"
 
 
 def milliseconds(seconds: float) -> str:
