@@ -91,6 +91,7 @@ class _Weights:
     view: View | None  # in place
     batch_steps: tuple[DimLike, ...]  # elements from one batch index to the next
     kernels: list[Kernel]
+    how: str  # in words
 
 
 class _Contract:
@@ -130,7 +131,9 @@ class _Contract:
         if self._in_place():
             root = view.root
             steps = view.strides[:-2]
-            return _Weights(lambda kernel: kernel.buffer(self.outer[root], name="b"), view, steps, [])
+            return _Weights(
+                lambda kernel: kernel.buffer(self.outer[root], name="b"), view, steps, [], "in place"
+            )
         batch, steps = self._distinct_batch()
         scratch = Scratch(self.dtype, panel_elements(product(batch), self.depth, self.columns, self.tile))
         place_of = self._pack_place(batch)
@@ -146,7 +149,13 @@ class _Contract:
             y,
             self._pack_sources,
         )
-        return _Weights(lambda kernel: kernel.scratch(scratch, "panels"), None, steps, [pack])
+        return _Weights(
+            lambda kernel: kernel.scratch(scratch, "panels"),
+            None,
+            steps,
+            [pack],
+            "packed by a kernel of its own",
+        )
 
     def _constant(self, root: Value) -> NDArray[np.generic] | None:
         outer = self.outer.get(root, root)
@@ -164,7 +173,9 @@ class _Contract:
         dense = pack_constant(full.reshape(math.prod(lead), *full.shape[-2:]), self.tile, self.dtype)
         one = panel_elements(1, self.depth, self.columns, self.tile)
         steps = [0 if n == 1 else product(lead[i + 1 :]) * one for i, n in enumerate(lead)]
-        return _Weights(lambda kernel: kernel.constant(dense, "panels"), None, tuple(steps), [])
+        return _Weights(
+            lambda kernel: kernel.constant(dense, "panels"), None, tuple(steps), [], "packed when compiled"
+        )
 
     def _in_place(self) -> bool:
         view = self.b_view
@@ -208,6 +219,8 @@ class _Contract:
         kernel = KernelBuilder("contract", self.location, baked=1)
         kernel.all_equal = False
         b, tile = kernel.b, self.tile
+        kernel.note(f"tiles of {tile}")
+        kernel.note(f"the right operand is {weights.how}")
         a_buffer = kernel.offset_buffer(self._memory(kernel, self.a.root), self.a.offset, "a")
         w_buffer = weights.buffer(kernel)
         if weights.view is not None:

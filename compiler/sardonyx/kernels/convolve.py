@@ -122,7 +122,9 @@ class _Convolve:
             ordered = array.reshape(self.groups, self.filters, *array.shape[1:])
             ordered = np.transpose(ordered, (0, *range(3, 3 + rank), 2, 1))
             dense = pack_constant(ordered.reshape(self.groups, -1, self.filters), self.tile, self.dtype)
+            self.how = "packed when compiled"
             return lambda kernel: kernel.constant(dense, "panels")
+        self.how = "packed by a kernel of its own"
         scratch = Scratch(self.dtype, panel_elements(self.groups, depth, self.filters, self.tile))
         spatial = tuple(int(k) for k in w.type.shape[2:])
         channels = w.type.shape[1]
@@ -162,6 +164,8 @@ class _Convolve:
         kernel.all_equal = False
         b, tile, g = kernel.b, self.tile, self.geometry
         self.kernel, self.b = kernel, b
+        kernel.note(f"tiles of {tile}, rows being pixels")
+        kernel.note(f"the weights are {self.how}")
         self.x = self.input(kernel)
         self.w = weights(kernel)
         self.zeros = self._zero_row(kernel)

@@ -91,6 +91,7 @@ class _Depthwise:
         kernel.all_equal = False
         b, g = kernel.b, self.g
         self.b = b
+        kernel.note(f"tiles of {self.tile} pixels x {self.lanes} lanes of channels")
         self.x = kernel.buffer(self.outer[self.op.operands[0]], name="x")
         self.w = kernel.constant(self._packed_weights(), "w")
         self.zeros = b.address(

@@ -75,6 +75,7 @@ class Kernel:
     cost: (
         DimLike  # of the whole range, in hundredths of a nanosecond: a multiply-add in a matrix product is 1
     )
+    schedule: tuple[str, ...] = ()  # which schedule was taken: its name, and what was chosen within it
 
 
 @dataclass
@@ -86,6 +87,7 @@ class KernelBuilder:
     b: LoopBuilder = field(init=False)
     arguments: list[KernelArgument] = field(default_factory=list)
     baked: int = _BAKED  # extents up to this are constants of the code
+    chosen: list[str] = field(default_factory=list)
     all_equal: bool = False  # the variant being built is that without any axis that is broadcast at run time
 
     def __post_init__(self) -> None:
@@ -97,6 +99,10 @@ class KernelBuilder:
         self._heap: Value | None = None
         self.begin = Value(INDEX, self.b.function.body, 0, "begin")
         self.end = Value(INDEX, self.b.function.body, 0, "end")
+
+    def note(self, choice: str) -> None:
+        """Record a choice within the schedule, in words for people who ask what was done (`explain`)."""
+        self.chosen.append(choice)
 
     def buffer(self, tensor: Value, dtype: DType | None = None, name: str = "") -> Value:
         """An argument for the memory of a tensor."""
@@ -173,4 +179,5 @@ class KernelBuilder:
         for value in (self.begin, self.end):
             value.index = len(arguments)
             arguments.append(value)
-        return Kernel(self.b.finish(), tuple(self.arguments), range, cost)
+        schedule = (self.name, *self.chosen)
+        return Kernel(self.b.finish(), tuple(self.arguments), range, cost, schedule)

@@ -102,6 +102,10 @@ def map_kernel(
     return _Map(region, operands, results, target, slot).build()
 
 
+def _lanes_text(lanes: int) -> str:
+    return "one element at a time" if lanes == 1 else f"{lanes} lanes"
+
+
 def copy_kernel(
     region: Block, operands: Sequence[Value], value: Value, there: Value, slot: Slot, target: Target
 ) -> Kernel:
@@ -134,11 +138,15 @@ class _Map:
         self.inner: DimLike = self.shape[-1] if self.shape else 1
         self.outer = self.shape[:-2] if len(self.shape) > 2 else self.shape[:-1]
         self.lanes, self.unroll = self._width()
+        kernel.note(
+            _lanes_text(self.lanes) + (f", {self.unroll} vectors at a time" if self.unroll > 1 else "")
+        )
         self.evaluator = Evaluator(kernel, sources, self.lanes)
         self.streaming = False
         self.strides = None if self.slot is None else strides_in(self.shape, self.slot)
         maybe = _maybe_broadcast(self.evaluator, self.roots)
         if maybe:
+            kernel.note("a variant for runs in which no axis is broadcast")
             equal = b.icmp("eq", *(kernel.dim(d) for d in maybe[0]))
             for have, want in maybe[1:]:
                 equal = b.scalar_op("and", equal, b.icmp("eq", kernel.dim(have), kernel.dim(want)))
@@ -186,8 +194,12 @@ class _Map:
             return ()
 
         if isinstance(traffic, int):
+            self.kernel.note("the result is written past the caches")
             variant(True)
         else:
+            self.kernel.note(
+                f"the result is written past the caches from {_STREAM_BYTES >> 20} MiB of traffic on"
+            )
             large = b.icmp("ge", self.kernel.dim(traffic), self.kernel.dim(_STREAM_BYTES))
             b.if_(large, lambda: variant(True), lambda: variant(False))
 

@@ -36,6 +36,9 @@ class Tile:
     rows: int
     vectors: int
 
+    def __str__(self) -> str:
+        return f"{self.rows} rows x {self.vectors} vectors of {self.lanes} lanes"
+
 
 def is_fast(dtype: DType) -> bool:
     """Whether the tile computes products of this type."""

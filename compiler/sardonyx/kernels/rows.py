@@ -69,6 +69,11 @@ class _Rows:
             self.phases[level].append(op)
         self.inner_reduced = bool(self.axes) and self.axes[-1] == len(self.shape) - 1
         self.heavy = any(op.kind in HEAVY for op in region.ops)
+        how = "along each row" if self.inner_reduced else "each lane a row of its own"
+        kernel.note(f"{self.lanes} lanes, {how}")
+        kernel.note(
+            f"{len(self.phases)} reductions one after the other" if len(self.phases) > 1 else "one reduction"
+        )
         self.extents = [kernel.dim(d) for d in self.shape]
         last = self.shape[-1]
         rows: DimLike = product(self.shape[a] for a in self.kept)

@@ -47,6 +47,9 @@ class _Scan:
         self.out = Source(self.kernel.buffer(results[0], name="out"), self.shape)
         self.wide = self.axis != len(self.shape) - 1
         self.lanes = vector_lanes(target, [self.x.type.dtype]) if self.wide else 1
+        self.kernel.note(
+            f"{self.lanes} lanes, each a line of its own" if self.wide else f"{_ROWS} lines at a time"
+        )
         self.e = Evaluator(self.kernel, sources, self.lanes)
 
     def build(self) -> Kernel:

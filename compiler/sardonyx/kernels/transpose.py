@@ -79,6 +79,7 @@ def transpose_kernel(
     ]:
         return _interleave_kernel(region, operands, results, shape, lanes)
     kernel = KernelBuilder("transpose", group_location(region))
+    kernel.note(f"squares of {lanes} lanes turned in registers")
     b = kernel.b
     source, out = kernel.buffer(operands[0], name="x"), kernel.buffer(results[0], name="out")
     inner = len(shape) - 1  # innermost in the operand
@@ -117,6 +118,7 @@ def _interleave_kernel(
     few, many = shape[-2], shape[-1]
     assert isinstance(few, int)
     kernel = KernelBuilder("interleave", group_location(region))
+    kernel.note(f"{few} rows shuffled into one, {lanes} lanes")
     b = kernel.b
     source, out = kernel.buffer(operands[0], name="x"), kernel.buffer(results[0], name="out")
     length = kernel.dim(many)

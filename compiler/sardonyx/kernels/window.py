@@ -64,6 +64,7 @@ class _Window:
         self.b = b
         sources = {v: Source(kernel.buffer(o), v.type.shape) for v, o in self.outer.items()}
         out = kernel.buffer(self.results[0], name="out")
+        kernel.note(f"{self.lanes} lanes of channels")
         self.input = Evaluator(kernel, sources, self.lanes)
         self.epilogue = Epilogue(kernel, self.region, sources, self.form.result, out, self.lanes, _VECTORS)
         pixels = product(g.outputs)

@@ -12,6 +12,7 @@ from sardonyx.ir.declare import Trait, has_trait
 from sardonyx.ir.graph import Block, HasBody, Module, Op, Region, Value, blocks
 from sardonyx.passes.budget import allowed
 from sardonyx.passes.collapse import collapse_region
+from sardonyx.passes.decisions import UNRECORDED, Decisions
 from sardonyx.passes.fuse_contraction import contraction_groups
 from sardonyx.passes.fuse_rows import rows_groups
 from sardonyx.passes.order import sort_block
@@ -56,10 +57,11 @@ _OUTSIDE = frozenset(
 class Fuse:
     """Requires: core level, simplified.  Ensures: every computing op stands in a ``core.fused``.
 
-    ``max`` bounds the ops of one group.
+    ``max`` bounds the ops of one group.  ``decisions`` is told why ops were fused or not.
     """
 
     max: int = 64
+    decisions: Decisions | None = field(default=None, repr=False, compare=False)
     name: str = field(default="fuse", init=False)
 
     def run(self, module: Module) -> bool:
@@ -68,7 +70,7 @@ class Fuse:
             for block in blocks(function):
                 changed |= remove_unused(block)
                 changed |= _repeat_for_each_user(block)
-                changed |= _Fuser(Region(block), self.max).run()
+                changed |= _Fuser(Region(block), self.max, self.decisions or UNRECORDED).run()
         return changed
 
 
@@ -101,18 +103,19 @@ def is_scalar_constant(value: Value) -> bool:
 
 
 class _Fuser:
-    def __init__(self, function: HasBody, most: int) -> None:
+    def __init__(self, function: HasBody, most: int, decisions: Decisions) -> None:
         self.function = function
         self.most = most
+        self.decisions = decisions
         self.group_of: dict[Op, list[Op]] = {}
 
     def run(self) -> bool:
         body = self.function.body
         groups: list[list[Op]] = []
-        for group in contraction_groups(self.function, self.most):
+        for group in contraction_groups(self.function, self.most, self.decisions):
             groups.append(group)
             self.group_of.update(dict.fromkeys(group, group))
-        for group in rows_groups(self.function, self.group_of, self.most):
+        for group in rows_groups(self.function, self.group_of, self.most, self.decisions):
             groups.append(group)
             self.group_of.update(dict.fromkeys(group, group))
         for op in reversed(body.ops.copy()):
@@ -121,9 +124,13 @@ class _Fuser:
             if not self._fusible(op) or self._stays_alone(op):
                 group = [op]
                 self.group_of[op] = group
+                for operand in op.operands:
+                    self.decisions.refuse(operand.op, op, _alone(op))
             else:
                 group = self._pull(op)
             groups.append(group)
+        if self.decisions.enabled:
+            self._settle()
         made = [group for group in reversed(groups) if not all(op.name in VIEWS for op in group)]
         for group in made:
             make_group(group, _kind(group))
@@ -143,43 +150,67 @@ class _Fuser:
         group = [root]
         self.group_of[root] = group
         position = 0
-        while position < len(group) and len(group) < self.most:
+        while position < len(group):
             op = group[position]
             position += 1
-            expands = op.name == "core.broadcast" and op.operands[0].type.size != op.result.type.size
             for operand in op.operands:
                 producer = operand.op
-                if producer is None or producer in self.group_of or producer.name in _OUTSIDE | _FREE:
+                if producer is None or self.group_of.get(producer) is group:
                     continue
-                if not self._fusible(producer) or producer.block is not op.block:
-                    continue
-                if any(self.group_of.get(u) is not group for u in operand.uses):
-                    continue
-                if (
-                    producer.name == "core.concat"
-                    and len(producer.operands) > _FEW
-                    and not _is_small(operand)
-                ):
-                    continue
-                if expands and not self._cheap(producer):
-                    continue
-                if (
-                    op.name in _GATHERS
-                    and operand is op.operands[0]
-                    and not has_trait(producer, Trait.MOVEMENT)
-                ):
-                    continue  # an element that is read often would be computed as often
-                if op.name == "core.unfold" and producer.name not in _PLAIN:
-                    continue
-                if len(group) >= self.most or not allowed(
-                    "fuse", "pull into the group of its user", producer
-                ):
+                objection = self._objection(producer, operand, op, group)
+                if objection:
+                    self.decisions.refuse(producer, op, objection)
                     continue
                 group.append(producer)
                 self.group_of[producer] = group
+                self.decisions.join(producer, op, "nothing outside of the kernel reads the producer's result")
         order = {op: i for i, op in enumerate(self.function.body.ops)}
         group.sort(key=order.__getitem__)
         return group
+
+    def _objection(self, producer: Op, operand: Value, op: Op, group: list[Op]) -> str:
+        """Why a producer is not computed in the group of its user; empty if it is to be."""
+        expands = op.name == "core.broadcast" and op.operands[0].type.size != op.result.type.size
+        if producer.name in _OUTSIDE | _FREE:
+            return _known_place(producer, op)
+        if producer in self.group_of:
+            return "the producer is a part of another kernel already"
+        if not self._fusible(producer):
+            return f"{producer.name} is neither elementwise nor movement"
+        if producer.block is not op.block:
+            return "the producer stands outside of the loop or branch"
+        if any(self.group_of.get(u) is not group for u in operand.uses):
+            return "something outside of the kernel reads the producer's result too"
+        if producer.name == "core.concat" and len(producer.operands) > _FEW and not _is_small(operand):
+            return f"a concatenation of more than {_FEW} parts is made in memory"
+        if expands and not self._cheap(producer):
+            return "the broadcast would compute the producer again for every repetition"
+        if op.name in _GATHERS and operand is op.operands[0] and not has_trait(producer, Trait.MOVEMENT):
+            return "an element that is gathered often would be computed as often"
+        if op.name == "core.unfold" and producer.name not in _PLAIN:
+            return "overlapping windows would compute the producer several times"
+        if len(group) >= self.most:
+            return f"the kernel has {self.most} operations already"
+        if not allowed("fuse", "pull into the group of its user", producer):
+            return "the budget of optimisation steps is used up"
+        return ""
+
+    def _settle(self) -> None:
+        """Tell the outcome for every pair of ops of the block."""
+        for producer in self.function.body.ops:
+            for result in producer.results:
+                for consumer in result.uses:
+                    mine, its = self.group_of.get(producer), self.group_of.get(consumer)
+                    free = producer.name in _FREE or is_scalar_constant(result)
+                    self.decisions.settle(
+                        producer,
+                        consumer,
+                        fused=its is not None and (free or mine is its),
+                        certain=_known_place(producer, consumer),
+                        otherwise="both are in the kernel for the sake of another of its operations"
+                        if mine is its
+                        else "each kernel was complete before the other was looked at",
+                    )
 
     def _cheap(self, op: Op) -> bool:
         """Cheap enough to be computed again for every repetition of a broadcast."""
@@ -190,6 +221,30 @@ class _Fuser:
                 for o in op.operands
             )
         )
+
+
+def _alone(op: Op) -> str:
+    """Why an op takes no producer into its group."""
+    if op.name in VIEWS:
+        return f"{op.name} on its own only names the memory anew"
+    return f"{op.name} reads its operands from memory"
+
+
+def _known_place(producer: Op, consumer: Op) -> str:
+    """Where a pair is held apart or joined before any group is tried; empty if it depends on the groups."""
+    if producer.name in _FREE:
+        return "the producer costs nothing: every kernel that needs it computes it anew"
+    if producer.name == "core.constant":
+        if is_scalar_constant(producer.result):
+            return "the constant is an immediate of the code"
+        return "the constant lies among the weights"
+    if consumer.block is not producer.block:
+        return "the consumer stands inside of a loop or branch, and no kernel reaches into that"
+    if consumer.name in _OUTSIDE:
+        return f"{consumer.name} needs its operands in memory"
+    if producer.name in _OUTSIDE:
+        return f"{producer.name} leaves its results in memory"
+    return ""
 
 
 def _is_small(value: Value) -> bool:

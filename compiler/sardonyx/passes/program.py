@@ -15,6 +15,7 @@ from typing import Any
 from sardonyx.errors import CompileError
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Block, Function, Location, Module, Op, Origin
+from sardonyx.kernels.kernel import Kernel
 from sardonyx.loop.fingerprint import fingerprint
 from sardonyx_runtime.dims import DimLike
 from sardonyx_runtime.dtypes import DType
@@ -84,6 +85,7 @@ class Program:
     group_of_kernel: dict[str, Op] = field(
         default_factory=dict
     )  # the core op it computes, the first of equal ones
+    launched: dict[Op, tuple[Op, Kernel]] = field(default_factory=dict)  # by launch: its group, what it runs
     on_kernel: Callable[[str, Function], None] | None = None  # told of each new kernel at once
     named: bool = False  # whether symbols name the nodes; equal kernels of different nodes are two then
 

@@ -131,8 +131,10 @@ class _Scheduler:
             return op.result
         return self.block.append(op).result
 
-    def effect(self, kind: str, operands: Any, location: Location | None = None, **attributes: Any) -> None:
-        self.block.append(Op(f"loop.{kind}", operands, (), attributes, location=location or Location()))
+    def effect(self, kind: str, operands: Any, location: Location | None = None, **attributes: Any) -> Op:
+        return self.block.append(
+            Op(f"loop.{kind}", operands, (), attributes, location=location or Location())
+        )
 
     @contextmanager
     def inside(self, block: Block) -> Iterator[None]:
@@ -266,7 +268,8 @@ class _Scheduler:
             self.program.add_kernel(symbol, kernel.function, op.location)
         operands = [self.argument(a) for a in kernel.arguments]
         attributes = {"kernel": symbol, "range": kernel.range, "cost": kernel.cost}
-        self.effect("launch", operands, op.location, **attributes)
+        launch = self.effect("launch", operands, op.location, **attributes)
+        self.program.launched[launch] = op, kernel
 
     def argument(self, argument: Any) -> Value:
         if argument is None:
