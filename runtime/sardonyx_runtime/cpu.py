@@ -6,8 +6,9 @@ The bits are those of the Intel and AMD manuals (Intel SDM volume 2, CPUID; AMD 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-__all__ = ["WORDS", "has_features", "missing_features"]
+__all__ = ["FEATURES", "WORDS", "Requirement", "has_features", "missing_features", "requirements"]
 
 # What ``sdx_cpu`` writes: eax, ebx, ecx, edx of eight leaves, then XCR0.
 _LEAF = {0: 0, 1: 4, 7: 8, 71: 12, 13: 16, 0x80000000: 20, 0x80000001: 24, 0x80000008: 28}
@@ -62,6 +63,35 @@ _FEATURES = {
 }
 
 
+FEATURES = tuple(_FEATURES)  # the names that are known here
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """What has to hold of a word of ``sdx_cpu`` for features to be there: bits, or a least value."""
+
+    word: int
+    mask: int = 0
+    least: int = 0
+
+
+def requirements(features: Iterable[str]) -> list[Requirement]:
+    """What `missing_features` looks at, for code that looks itself; none of what it knows nothing of."""
+    masks: dict[int, int] = {}
+    leaves: dict[int, int] = {}
+    for name in features:
+        if name in _FEATURES:
+            leaf, word, bit = _FEATURES[name]
+            masks[word] = masks.get(word, 0) | 1 << bit
+            masks[_XCR0] = masks.get(_XCR0, 0) | _state_of(name)
+            basic = 0 if leaf < 0x80000000 else 0x80000000
+            leaves[basic] = max(leaves.get(basic, 0), 7 if leaf == 71 else leaf)
+            if leaf == 71:
+                leaves[7] = 1
+    found = [Requirement(_LEAF[leaf], least=least) for leaf, least in leaves.items() if least]
+    return found + [Requirement(word, mask) for word, mask in sorted(masks.items()) if mask]
+
+
 def has_features(words: Sequence[int]) -> dict[str, bool]:
     """Every feature of the table, and whether the CPU with these words has it (and the system lets it)."""
     most = words[_LEAF[0]] & 0xFFFFFFFF
@@ -83,10 +113,16 @@ def missing_features(words: Sequence[int], features: Iterable[str]) -> list[str]
 
 def _usable(name: str, state: int) -> bool:
     """Whether the operating system saves the registers that a feature uses."""
+    needed = _state_of(name)
+    return state & needed == needed
+
+
+def _state_of(name: str) -> int:
+    """The bits of XCR0 that a feature needs."""
     if name.startswith("avx512"):
-        return state & _AVX512 == _AVX512
+        return _AVX512
     if name.startswith("amx"):
-        return state & _AMX == _AMX
+        return _AMX
     if name.startswith("avx") or name in ("fma", "f16c", "fma4", "xop", "vaes", "vpclmulqdq"):
-        return state & _AVX == _AVX
-    return True
+        return _AVX
+    return 0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from sardonyx_runtime.signature import Signature
 
-__all__ = ["FAULTS", "UNKNOWN", "explain"]
+__all__ = ["CPU", "FAULTS", "UNKNOWN", "explain"]
+
+CPU = 7  # a library's code does not run on this CPU
 
 # By code (docs/abi.md), the text: `value` and `second` are the status's values, the others names by its number.
 # Libraries hold the same texts for programs that are not in Python.
@@ -15,6 +17,7 @@ FAULTS = {
     4: "there is no memory for {value} bytes",
     5: "the sizes overflow: a tensor would be larger than memory can be",
     6: "there is no memory for a string of {value} bytes",
+    CPU: "the CPU does not have the features that the model was compiled for",
     16: "node {node}: integer division by zero",
     17: "node {node}: the index {value} is out of range",
     18: "node {node}: its external function returned {value}",

@@ -295,7 +295,10 @@ def test_no_library_inside(copy: Path) -> None:
 def test_no_linker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
-    with pytest.raises(CompileError, match=r"needs a linker(.|\n)*cc, gcc"):
+    monkeypatch.setattr("sardonyx.targets.link.find_spec", lambda name: None)
+    with pytest.raises(
+        CompileError, match=r"needs a linker(.|\n)*cc, gcc(.|\n)*pip install sardonyx\[cross\]"
+    ):
         example().export(tmp_path / "model.so")
     monkeypatch.setenv("CC", "no-such-compiler -O2")
     with pytest.raises(CompileError, match="no-such-compiler"):

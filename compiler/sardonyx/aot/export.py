@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -14,26 +13,28 @@ from typing import Any
 import numpy as np
 
 from sardonyx.aot.archive import archive
+from sardonyx.aot.assemble import assemble, machine_code, visible
 from sardonyx.aot.companions import check_companions, write_companions
-from sardonyx.aot.formats import Format, format_of
+from sardonyx.aot.formats import Format, check_system, format_of
 from sardonyx.aot.levels import Levels, compile_levels
-from sardonyx.aot.modules import merge, parse
+from sardonyx.aot.weights import INSIDE, check_size, weights_path, write_beside
 from sardonyx.build_options import USUAL, BuildOptions
-from sardonyx.codegen.artifact import PREFIX, Blob, artifact_text, cpu_text, exports
-from sardonyx.codegen.objects import METADATA, code_size, optimise
-from sardonyx.codegen.support import support_text
+from sardonyx.codegen.artifact import PREFIX, exports
+from sardonyx.codegen.constants import Beside, Inside
+from sardonyx.codegen.objects import code_size, machine_text
 from sardonyx.errors import CompileError
 from sardonyx.frontend.load import ModelSource
 from sardonyx.kernels.target import Target
 from sardonyx.parts import Parts
-from sardonyx.targets.host import host_target, llvm_version, target_machine
-from sardonyx.targets.link import link_shared
+from sardonyx.targets.cpus import targets_for
+from sardonyx.targets.host import llvm_version
+from sardonyx.targets.link import check_linker, link_shared
+from sardonyx.targets.triples import Triple, parse_triple
 from sardonyx_runtime.artifact import ABI, seal
 from sardonyx_runtime.version import __version__
 
 __all__ = ["compile_to", "write_model"]
 
-_LARGEST = (1 << 31) - (1 << 26)  # code reaches its data within 2 GiB
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -41,8 +42,12 @@ def compile_to(
     model: ModelSource,
     path: str | os.PathLike[str],
     *,
+    target: str | None = None,
+    cpu: str | None = None,
+    features: Sequence[str] = (),
     threads: int | None = None,
     dims: Mapping[str, int] | None = None,
+    weights: str | os.PathLike[str] = INSIDE,
     name: str = PREFIX,
 ) -> list[Path]:
     """Compile a model (a path, bytes, or a ``ModelProto``) into a file that needs nothing of Sardonyx.
@@ -51,14 +56,21 @@ def compile_to(
     (``.o``, ``.obj``), a static library (``.a``, ``.lib``), LLVM IR (``.ll``), bitcode (``.bc``) or assembly
     (``.s``).  docs/ahead-of-time.md has examples, docs/abi.md the functions in it.
 
+    ``target`` is a system, as ``aarch64-linux-gnu`` or any triple of LLVM (default: this machine's); ``cpu`` a
+    CPU or level that LLVM knows, as ``x86-64-v3``, several with commas between, of which a run takes the best
+    that there is (default: this machine's CPU, for another system the plainest one); ``features`` are added
+    to what the CPU has, or with ``-`` before the name taken away.
     ``threads`` is how many threads a run may use where its caller does not say; ``dims`` gives sizes to
-    symbols of the inputs' shapes; ``name`` is what the symbols begin with.
+    symbols of the inputs' shapes; ``weights`` is ``inside``, ``beside`` (in a file that the library maps into
+    memory when it is used, ``model.weights`` for ``model.so``), or the path of that file; ``name`` is what the
+    symbols begin with.
 
     A C header and a manifest (JSON) are written beside it.  Returns the files that were written, ``path``
     first; they appear only when they are complete.
     CompileError if the model cannot be compiled, or there is no linker; OSError if a file cannot be written.
     """
-    return write_model(model, path, [host_target()], threads=threads, dims=dims, name=name)
+    targets = targets_for(target, cpu, features)
+    return write_model(model, path, targets, threads=threads, dims=dims, weights=weights, name=name)
 
 
 def write_model(
@@ -68,6 +80,7 @@ def write_model(
     *,
     threads: int | None = None,
     dims: Mapping[str, int] | None = None,
+    weights: str | os.PathLike[str] = INSIDE,
     name: str = PREFIX,
     like: Parts | None = None,
     build: BuildOptions = USUAL,
@@ -79,6 +92,10 @@ def write_model(
     """
     output = Path(path).absolute()
     format = format_of(output)
+    system = parse_triple(targets[0].triple)
+    check_system(output, format, system)
+    if format.linked:
+        check_linker(system)
     if not output.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {str(output.parent)!r} to write {output.name!r} to")
     if not _NAME.fullmatch(name):
@@ -89,26 +106,88 @@ def write_model(
     levels = compile_levels(model, targets, name, dims or {}, build)
     if like is not None and not dims and not _alike(levels, like):
         raise CompileError("the model has changed since it was compiled", hint="compile it again")
-    if levels.weights.size > _LARGEST:
-        raise CompileError(
-            f"the model has {levels.weights.size:,} bytes of weights, but a library holds at most {_LARGEST:,}"
-        )
-    description = _description(levels, targets, threads, name)
-    with tempfile.TemporaryDirectory(prefix=".sardonyx-", dir=output.parent) as scratch:
-        made = Path(scratch) / "made"
-        _write(made, format, levels, targets, description, name, Path(scratch))
-        os.replace(made, output)
-    return [output, *write_companions(output, levels.signature, description, exports(name), [output])]
+    beside = weights_path(output, weights)
+    with tempfile.TemporaryDirectory(prefix=".sardonyx-", dir=output.parent) as folder:
+        scratch = Path(folder)
+        constants: Inside | Beside
+        if beside is None:
+            check_size(levels.weights.size, format)
+            constants = Inside(levels.weights.data, written_out=format.is_text)
+        else:
+            constants = write_beside(levels.weights, scratch / "weights", beside, output, system)
+        description = _description(levels, targets, threads, name, constants)
+        loadable = format is Format.SHARED
+        module = assemble(levels, targets, name, constants, description, loadable=loadable)
+        symbols = visible(name, constants, loadable=loadable)
+        _write(module, format, targets[0], constants, description, symbols, scratch, system)
+        if beside is not None:
+            os.replace(scratch / "weights", beside)
+        os.replace(scratch / _MADE, output)
+    files = [output] if beside is None else [output, beside]
+    return [
+        *files,
+        *write_companions(output, levels.signature, description, exports(name, type(constants)), files),
+    ]
+
+
+_MADE = "made"  # the output's name until it is complete
+
+
+def _write(
+    module: Any,
+    format: Format,
+    target: Target,
+    constants: Inside | Beside,
+    description: dict[str, Any],
+    symbols: Sequence[str],
+    scratch: Path,
+    system: Triple,
+) -> None:
+    """Write a module in a format; what is known only then is added to the description."""
+    made = scratch / _MADE
+    if format is Format.LLVM:
+        made.write_text(str(module), encoding="utf-8")
+    elif format is Format.BITCODE:
+        made.write_bytes(module.as_bitcode())
+    elif format is Format.ASSEMBLY:
+        made.write_text(machine_text(module, target), encoding="utf-8")
+    else:
+        code = machine_code(module, target, constants)
+        description["code"] = code_size(code)  # the seal and the manifest have it
+        if format is Format.OBJECT:
+            made.write_bytes(code)
+        elif format is Format.ARCHIVE:
+            made.write_bytes(archive("model.o", code, symbols))
+        else:
+            part = scratch / "model.o"
+            part.write_bytes(code)
+            link_shared([part], made, symbols, scratch, system)
+            if system.system in _SEALED:
+                seal(made, description)
+
+
+# Loaders of these systems do not mind what stands behind a library's own bytes.
+_SEALED = ("linux", "windows")
 
 
 def _alike(levels: Levels, parts: Parts) -> bool:
     return levels.signature == parts.signature and np.array_equal(levels.weights, parts.weights)
 
 
-def _description(levels: Levels, targets: Sequence[Target], threads: int | None, name: str) -> dict[str, Any]:
+def _description(
+    levels: Levels,
+    targets: Sequence[Target],
+    threads: int | None,
+    name: str,
+    constants: Inside | Beside,
+) -> dict[str, Any]:
     """What a library says of itself; docs/abi.md lists it."""
     target = targets[0]
-    given = {} if threads is None else {"threads": threads}
+    given: dict[str, Any] = {} if threads is None else {"threads": threads}
+    if isinstance(constants, Beside):
+        given |= {"weights_file": constants.name, "weights_digest": f"{constants.digest:016x}"}
+    if len(targets) > 1:
+        given["levels"] = [{"cpu": t.cpu, "features": list(t.features)} for t in targets]
     return {
         "abi": ABI,
         "sardonyx": __version__,
@@ -127,52 +206,3 @@ def _description(levels: Levels, targets: Sequence[Target], threads: int | None,
         "arena": [size if isinstance(size, int) else str(size) for size in levels.arena],
         "signature": levels.signature.to_json(),
     }
-
-
-def _write(
-    made: Path,
-    format: Format,
-    levels: Levels,
-    targets: Sequence[Target],
-    description: dict[str, Any],
-    name: str,
-    scratch: Path,
-) -> None:
-    text = format in (Format.LLVM, Format.BITCODE, Format.ASSEMBLY)
-    blob = Blob(levels.weights.data, written_out=text)
-    target = targets[0]
-    plain = Target(target.triple)
-    info = json.dumps(description).encode()
-    support = f'target triple = "{target.triple}"\n{support_text(target.triple)}{METADATA}'
-    shell = artifact_text(target.triple, name, ABI, info, blob, levels.signature)
-    kept = exports(name) if format is not Format.SHARED else (*exports(name), "sdx_cpu", "sdx_gate")
-    module = merge(
-        [
-            *levels.modules,
-            optimise(support, target),
-            parse(shell, plain),
-            parse(cpu_text(target.triple), plain),
-        ],
-        kept,
-        target,
-    )
-    machine = target_machine(target)
-    if format is Format.LLVM:
-        made.write_text(str(module), encoding="utf-8")
-    elif format is Format.BITCODE:
-        made.write_bytes(module.as_bitcode())
-    elif format is Format.ASSEMBLY:
-        made.write_text(machine.emit_assembly(module), encoding="utf-8")
-    else:
-        emitted = machine.emit_object(module)
-        description["code"] = code_size(emitted)  # known only now: the seal and the manifest have it
-        code = blob.place(emitted)
-        if format is Format.OBJECT:
-            made.write_bytes(code)
-        elif format is Format.ARCHIVE:
-            made.write_bytes(archive("model.o", bytes(code), kept))
-        else:
-            part = scratch / "model.o"
-            part.write_bytes(code)
-            link_shared([part], made, kept, scratch)
-            seal(made, description)

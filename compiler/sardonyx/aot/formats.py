@@ -6,8 +6,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from sardonyx.errors import CompileError
+from sardonyx.targets.triples import KNOWN, Triple, parse_triple
 
-__all__ = ["SUFFIXES", "Format", "format_of"]
+__all__ = ["SUFFIXES", "Format", "check_system", "format_of"]
 
 
 class Format(StrEnum):
@@ -24,6 +25,11 @@ class Format(StrEnum):
     @property
     def linked(self) -> bool:
         return self in (Format.SHARED, Format.WASM)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether people, or LLVM's tools, read it."""
+        return self in (Format.LLVM, Format.BITCODE, Format.ASSEMBLY)
 
 
 SUFFIXES = {
@@ -51,3 +57,14 @@ def format_of(path: Path) -> Format:
             f"{path.name!r} has {ending}, which decides what is written", hint=f"known: {known}"
         )
     return found
+
+
+def check_system(path: Path, format: Format, system: Triple) -> None:
+    """CompileError where the suffix is that of another system's libraries."""
+    suffix = path.suffix.lower()
+    if format in (Format.SHARED, Format.WASM) and suffix != system.suffix:
+        targets = [name for name in KNOWN if parse_triple(name).suffix == suffix]
+        raise CompileError(
+            f"libraries of {system.short or system.llvm} end in {system.suffix}, not in {suffix}",
+            hint=f"choose a target: --target {' or '.join(targets)}",
+        )

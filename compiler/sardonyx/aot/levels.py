@@ -21,7 +21,7 @@ from sardonyx.source import open_source
 from sardonyx_runtime.dims import DimLike
 from sardonyx_runtime.signature import Signature
 
-__all__ = ["Levels", "compile_levels", "entry_of"]
+__all__ = ["Levels", "chooses", "compile_levels"]
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,14 @@ class Levels:
     nodes: int  # of the model, those of its functions and of branches included
 
 
-def entry_of(prefix: str, number: int, count: int) -> str:
-    """The symbol of a level's entry point: the model's own where there is only one."""
-    return f"{prefix}_run" if count == 1 else f"{prefix}_run.{number}"
+def _entry_of(prefix: str, number: int, target: Target) -> str:
+    """The symbol of a level's entry point: the model's own where no look at the CPU decides."""
+    return f"{prefix}_run.{number}" if chooses(target) else f"{prefix}_run"
+
+
+def chooses(target: Target) -> bool:
+    """Whether a library for the target looks at the CPU before it runs."""
+    return target.machine == "x86_64"
 
 
 def compile_levels(
@@ -64,7 +69,7 @@ def compile_levels(
         modules: list[Any] = []
         for number, target in enumerate(targets):
             texts = Texts(target)
-            entry = entry_of(prefix, number, len(targets))
+            entry = _entry_of(prefix, number, target)
             after = programs[-1] if programs else None
             try:
                 program = lower(make, target, texts.add, entry=entry, options=options, after=after)

@@ -19,6 +19,24 @@ def command(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="OUT", help="The file to write; its suffix says what.")
     ],
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TRIPLE", help="The system to compile for, as aarch64-linux-gnu (default: this)."
+        ),
+    ] = None,
+    cpu: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The CPU, or levels of which a run takes the best, with commas between."
+        ),
+    ] = None,
+    features: Annotated[
+        str, typer.Option(metavar="LIST", help="What the CPU has besides, or lacks: '+avx2,-avx512f'.")
+    ] = "",
+    weights: Annotated[
+        str, typer.Option(metavar="WHERE", help="'inside', 'beside' (OUT's name with .weights), or a file.")
+    ] = "inside",
     threads: Annotated[
         int | None, typer.Option(min=1, help="Threads of a run whose caller does not say how many.")
     ] = None,
@@ -38,12 +56,20 @@ def command(
       .so .dylib .dll  a shared library
       .o .obj          one object file
       .a .lib          a static library
+      .wasm            a WebAssembly module
       .ll .bc .s       LLVM IR, LLVM bitcode, assembly
+
+    Objects need no linker. Libraries are linked by this machine's C compiler or
+    linker; for other systems `pip install sardonyx[cross]` brings one.
 
     \b
     Examples:
       sardonyx compile model.onnx -o model.so
       sardonyx compile model.onnx -o model.a --dim batch=1 --name classifier
+      sardonyx compile model.onnx -o model.so --cpu x86-64-v2,x86-64-v3,x86-64-v4
+      sardonyx compile model.onnx -o model.so --target aarch64-linux-gnu --cpu cortex-a76
+      sardonyx compile model.onnx -o model.dll --target x86_64-windows-gnu
+      sardonyx compile model.onnx -o model.so --weights beside
     """
     path = checked(model)
     sizes = dict(_fixed(text) for text in dim or ())
@@ -51,7 +77,17 @@ def command(
         raise typer.BadParameter(f"there is no folder {str(output.parent)!r}", param_hint="--output")
     try:
         with progress("compiling"):
-            written = compile_to(path, output, threads=threads, dims=sizes, name=name)
+            written = compile_to(
+                path,
+                output,
+                target=target,
+                cpu=cpu,
+                features=[f.strip() for f in features.split(",") if f.strip()],
+                threads=threads,
+                dims=sizes,
+                weights=weights,
+                name=name,
+            )
     except OSError as error:
         raise typer.BadParameter(
             f"cannot write {str(output)!r}: {error.strerror or error}", param_hint="--output"

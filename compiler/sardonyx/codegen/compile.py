@@ -17,7 +17,7 @@ __all__ = ["assembly", "compile_text", "kernel_text", "optimise", "support_objec
 
 def kernel_text(function: Function, symbol: str, target: Target, source: DebugSource | None = None) -> str:
     """The LLVM module of one kernel; with debug information if it is given the text that this refers to."""
-    module = ModuleText(target.features, target.function_attributes)
+    module = _empty(target)
     debug = None if source is None else DebugInfo(function, symbol, source)
     text = translate_kernel(function, symbol, module, debug)
     return _module(module, text, target, debug)
@@ -27,13 +27,22 @@ def whole_program_text(
     program: Program, target: Target, symbol: str, source: DebugSource | None = None
 ) -> str:
     """The LLVM module of the entry point; ``source`` as for a kernel."""
-    module = ModuleText(target.features, target.function_attributes)
+    module = _empty(target)
     debug = None if source is None else DebugInfo(program.main, f"{symbol}.body", source, "run ")
     text = program_text(program, module, f"{symbol}.body", debug)
     if source is None:  # debuggers and profilers are to find it
         text = text.replace(f"define i32 @{symbol}.body(", f"define internal i32 @{symbol}.body(", 1)
     text += guarded_entry(target.triple, symbol, f"{symbol}.body")
     return _module(module, text, target, debug)
+
+
+def _empty(target: Target) -> ModuleText:
+    return ModuleText(
+        target.features,
+        target.function_attributes,
+        has_f16_conversions=target.has_f16_conversions,
+        has_fma=target.has_fma,
+    )
 
 
 def _module(module: ModuleText, text: str, target: Target, debug: DebugInfo | None) -> str:

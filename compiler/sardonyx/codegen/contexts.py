@@ -22,6 +22,10 @@ define ptr @{prefix}_create(i64 %threads) nounwind {{
 
 define ptr @{prefix}_create_with(i64 %threads, ptr %allocate, ptr %release, ptr %user) nounwind {{
 entry:
+  %constants = call ptr @sdx.constants()
+  %bare = icmp eq ptr %constants, null
+  br i1 %bare, label %done, label %begin
+begin:
   %first = alloca [{chunks_at} x i64], align 16
   %f.allocate.at = getelementptr i64, ptr %first, i64 {allocate}
   %f.user.at = getelementptr i64, ptr %first, i64 {user_at}
@@ -32,9 +36,11 @@ entry:
   br i1 %none, label %done, label %fill
 fill:
   call void @llvm.memset.p0.i64(ptr %context, i8 0, i64 {bytes}, i1 false)
-  store ptr @{prefix}_weights, ptr %context
+  store ptr %constants, ptr %context
+  %open = icmp slt i64 %threads, 1
+  %many = select i1 %open, i64 {threads}, i64 %threads
   %threads.at = getelementptr i64, ptr %context, i64 1
-  store i64 %threads, ptr %threads.at
+  store i64 %many, ptr %threads.at
   %chunks.at = getelementptr i64, ptr %context, i64 6
   store i64 {chunks}, ptr %chunks.at
   %allocate.at = getelementptr i64, ptr %context, i64 {allocate}
@@ -45,7 +51,8 @@ fill:
   store ptr %user, ptr %user.at
   br label %done
 done:
-  ret ptr %context
+  %made = phi ptr [ null, %entry ], [ null, %begin ], [ %context, %fill ]
+  ret ptr %made
 }}
 
 define void @{prefix}_destroy(ptr %context) nounwind {{
@@ -91,14 +98,16 @@ define void @{prefix}_free(ptr %context, ptr %memory) nounwind {{
 """
 
 
-def contexts_text(prefix: str, chunks: int) -> str:
+def contexts_text(prefix: str, chunks: int, threads: int) -> str:
     """The functions for a model whose symbols begin with ``prefix`` and whose contexts have ``chunks`` chunks.
 
-    The module they go into defines or declares ``<prefix>_weights``.
+    ``threads`` is how many threads a run may use where who makes the context does not say.  The module they go
+    into defines ``sdx.constants`` (constants.py).
     """
     return _CONTEXTS.format(
         prefix=prefix,
         chunks=chunks,
+        threads=threads,
         chunks_at=CHUNKS,
         bytes=8 * context_words(chunks),
         blocks=STRINGS + 2,

@@ -113,6 +113,7 @@ class ModuleText:
     instruction by them; results never depend on them. `attributes` is put on every helper function
     (for instance `"prefer-vector-width"="512"`): helpers take vectors as arguments, so they must
     agree with their callers.
+    `has_fma` says that multiplying and adding with one rounding is an instruction.
     `has_f16_conversions` says that the target converts between half and float by itself; without,
     LLVM would call a compiler's run-time library, so sardonyx.codegen.convert uses integers.
     """
@@ -124,6 +125,7 @@ class ModuleText:
         "attributes",
         "features",
         "has_f16_conversions",
+        "has_fma",
     )
 
     def __init__(
@@ -131,8 +133,10 @@ class ModuleText:
         features: Collection[str] = (),
         attributes: str = "",
         has_f16_conversions: bool = True,
+        has_fma: bool = False,
     ) -> None:
         self.features = frozenset(features)
+        self.has_fma = has_fma
         self.has_f16_conversions = has_f16_conversions
         self.attributes = attributes
         self._declarations: dict[str, str] = {}

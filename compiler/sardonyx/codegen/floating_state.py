@@ -6,9 +6,9 @@ that flush inside must not show outside.
 
 from __future__ import annotations
 
-__all__ = ["guarded_entry"]
+__all__ = ["PARAMETERS", "guarded_entry"]
 
-_PARAMETERS = "ptr %context, ptr %inputs, ptr %input_dims, ptr %outputs, ptr %output_dims"
+PARAMETERS = "ptr %context, ptr %inputs, ptr %input_dims, ptr %outputs, ptr %output_dims"
 
 # Bits 6 to 15 of MXCSR: denormals as they are, all exceptions masked, round to nearest, no flush to zero.
 _X86 = """
@@ -51,7 +51,7 @@ def guarded_entry(triple: str, symbol: str, body: str) -> str:
     elif machine == "aarch64":
         declarations, save, restore = _ARM, _ARM_SAVE, _ARM_RESTORE
     return (
-        f"{declarations}\ndefine i32 @{symbol}({_PARAMETERS}) nounwind {{\n"
+        f"{declarations}\ndefine i32 @{symbol}({PARAMETERS}) nounwind {{\n"
         "  %spent.at = getelementptr i64, ptr %context, i64 7\n  store i64 0, ptr %spent.at\n"
-        f"{save}  %code = call i32 @{body}({_PARAMETERS})\n{restore}  ret i32 %code\n}}\n"
+        f"{save}  %code = call i32 @{body}({PARAMETERS})\n{restore}  ret i32 %code\n}}\n"
     )

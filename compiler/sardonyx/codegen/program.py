@@ -271,7 +271,7 @@ class _Program:
 
     def _pointer(self, array: str, number: int) -> V:
         e = self.e
-        return e.load(PTR, e.gep(I64, V(PTR, array), e.const(I64, number)), align=8)
+        return e.load(PTR, e.gep(PTR, V(PTR, array), e.const(I64, number)))
 
     def input(self, op: Op) -> None:
         self.put(op, self._pointer("%inputs", op.attributes["number"]))
@@ -279,7 +279,7 @@ class _Program:
     def output(self, op: Op) -> None:
         if op.attributes["late"]:
             e, size = self.e, op.attributes["size"]
-            slot = e.gep(I64, V(PTR, "%outputs"), e.const(I64, op.attributes["number"]))
+            slot = e.gep(PTR, V(PTR, "%outputs"), e.const(I64, op.attributes["number"]))
             e.module.declare("sdx_allocate", "i32", "ptr, ptr, i64")
             self.check_size(size)
             code = e.call(I32, "sdx_allocate", V(PTR, "%context"), slot, self.dim(size))

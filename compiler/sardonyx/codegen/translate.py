@@ -266,7 +266,7 @@ class _Translator:
         e = self.e
         if x.type.kind == "i":
             self.put(op, e.iadd(e.imul(x, y), z))
-        elif "fma" in e.module.features or "neon" in e.module.features:
+        elif e.module.has_fma:
             self.put(op, e.fma(x, y, z))
         else:
             self.put(op, e.add(e.mul(x, y), z))

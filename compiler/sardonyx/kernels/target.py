@@ -1,4 +1,4 @@
-"""What kernels need to know of the machine they are made for."""
+"""What kernels and code generation need to know of the machine they are made for."""
 
 from __future__ import annotations
 
@@ -9,17 +9,36 @@ __all__ = ["Target"]
 
 @dataclass(frozen=True)
 class Target:
-    """A target machine: LLVM triple, features, and the shape of its vector unit."""
+    """A target machine: LLVM triple, CPU, features, and the shape of its vector unit.
+
+    ``features`` are all that the CPU has and code may use; ``without`` what LLVM thinks a CPU of this name
+    has, but which is not there.
+    """
 
     triple: str
     cpu: str = ""
     features: tuple[str, ...] = ()
     vector_bytes: int = 16
     registers: int = 16
+    without: tuple[str, ...] = ()
+    pointer_bits: int = 64
+
+    @property
+    def machine(self) -> str:
+        machine = self.triple.partition("-")[0]
+        return "aarch64" if machine == "arm64" else machine
 
     @property
     def has_fma(self) -> bool:
-        return "fma" in self.features or self.triple.startswith("aarch64")
+        """Whether multiplying and adding with one rounding is an instruction."""
+        needed = {"x86_64": "fma", "aarch64": "neon", "riscv64": "d"}.get(self.machine)
+        return needed in self.features
+
+    @property
+    def has_f16_conversions(self) -> bool:
+        """Whether the CPU converts between half and float by itself."""
+        needed = {"x86_64": "f16c", "aarch64": "neon", "riscv64": "zfhmin"}.get(self.machine)
+        return needed in self.features
 
     @property
     def function_attributes(self) -> str:
