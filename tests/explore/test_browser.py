@@ -72,6 +72,11 @@ class Shown:
         )
         return found
 
+    def click_row(self, view: str, kind: str, text: str) -> None:
+        """Click the first row in view that is marked so and contains the text; rows are replaced at each drawing."""
+        script = "[...document.querySelectorAll(arguments[0])].find((r) => r.textContent.includes(arguments[1])).click()"
+        self.run(script, f'.pane[data-view="{view}"] .row.{kind}', text)
+
     def show(self, number: int, view: str) -> None:
         """Let a pane show something else."""
         self.run(
@@ -105,19 +110,29 @@ def test_a_click_on_a_line_leads_to_the_node_and_to_the_other_stages(browser: An
     shown.click_node("Floor_0")
     rows = shown.until(lambda: shown.rows("asm", "strong"))
     chosen = next(row for row in rows if "roundp" in row or "frintm" in row)
-    shown.run(
-        """
-        [...document.querySelectorAll('.pane[data-view="asm"] .row')]
-          .find((r) => r.textContent === arguments[0]).click();
-        """,
-        chosen,
-    )
+    shown.click_row("asm", "strong", chosen)
     linked = shown.until(lambda: shown.rows("loop", "linked"))
     assert linked and all("loop.floor" in row for row in linked)
     assert shown.selected == ["Floor_0"]
     assert shown.run("return location.hash") == "#node=Floor_0"
     shown.press("\ue00c")  # Escape
     shown.until(lambda: not shown.selected)
+    shown.no_errors()
+
+
+def test_a_shared_kernel_shows_the_node_of_every_group(browser: Any, page: Page) -> None:
+    """The lines of a kernel name the first group it was made for; others are shown in their place."""
+    shown = Shown(browser, page(layers(3)))
+    shown.show(0, "loop")
+    for name in ("block0/Tanh_d", "block2/Tanh_d"):
+        shown.click_node(name)
+        shown.until(lambda name=name: shown.selected == [name])
+        kernel = shown.run("return explorer.model.kernels[explorer.selection.kernel]")
+        assert len(kernel["launches"]) == 3
+        assert shown.until(lambda: shown.rows("loop", "strong"))
+    shown.click_row("loop", "strong", "")
+    shown.until(lambda: shown.rows("loop", "linked"))
+    assert shown.selected == ["block2/Tanh_d"]
     shown.no_errors()
 
 

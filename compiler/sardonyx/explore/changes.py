@@ -7,6 +7,7 @@ Lines are compared with these numbers left out, and shown with them.
 from __future__ import annotations
 
 import re
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -64,12 +65,18 @@ def _put(shown: Text, sign: str, text: Text, numbers: Sequence[int]) -> None:
 def _by_node(
     before: Text, after: Text, old: Sequence[int], new: Sequence[int], graph: Graph
 ) -> Iterator[tuple[str, int]]:
-    """Replaced lines in an order in which those of the same node stand together, if that is the order of both."""
-    left = list(new)
+    """Replaced lines, both in their order: what is new stands below the line of the same node if it can."""
+
+    def nodes(text: Text, number: int) -> set[int]:
+        return set(graph.sets[text.sets[number]])
+
+    later = Counter(node for number in old for node in nodes(before, number))
+    left = deque(new)
     for number in old:
         yield "-", number
-        nodes = set(graph.sets[before.sets[number]])
-        while left and nodes and nodes & set(graph.sets[after.sets[left[0]]]):
-            yield "+", left.pop(0)
+        mine = nodes(before, number)
+        later -= Counter(mine)
+        while left and (nodes(after, left[0]) & mine or not nodes(after, left[0]) & later.keys()):
+            yield "+", left.popleft()
     for number in left:
         yield "+", number

@@ -185,6 +185,8 @@ class _Collector:
     def kernel(
         self, program: Program, symbol: str, function: Function, launches: list[Location], chosen: set[int]
     ) -> None:
+        # The lines of a kernel that is launched for several groups name the nodes of the one it was made for.
+        launches.sort(key=lambda one: one != program.node_of_kernel[symbol])
         location = Location(tuple({o: None for one in launches for o in one.origins}))
         members = self.graph.node_set(location)
         section = f"kernel{len(self.kernels)}"
@@ -193,7 +195,7 @@ class _Collector:
             {
                 "symbol": symbol,
                 "nodes": members,
-                "launches": [self.graph.node_set(one) for one in launches],
+                "launches": [self.graph.nodes_of(one) for one in launches],
                 "section": section if listed else None,
             }
         )

@@ -72,17 +72,22 @@ class Graph:
     _tensor_of: dict[tuple[int, str], int] = field(default_factory=dict)  # by producer and name
 
     def node_set(self, location: Location) -> int:
-        """The number of the set of nodes that a location names; 0 for none.
+        """The number of the set of nodes that a location names; 0 for none."""
+        found = self._of_location.get(location)
+        if found is None:
+            nodes = tuple(sorted(self.nodes_of(location)))
+            found = self._of_location[location] = self.set_of(nodes)
+        return found
+
+    def nodes_of(self, location: Location) -> list[int]:
+        """The nodes that a location names, in its order.
 
         A location inside a subgraph names the nodes around it too, which say nothing more: they are left out.
         """
-        found = self._of_location.get(location)
-        if found is None:
-            known = (self.numbers.get((o.path, o.name)) for o in location.origins)
-            nodes = {n for n in known if n is not None}
-            around = {owner for n in nodes for owner in self.owners(n)}
-            found = self._of_location[location] = self.set_of(tuple(sorted(nodes - around)))
-        return found
+        known = (self.numbers.get((o.path, o.name)) for o in location.origins)
+        nodes = dict.fromkeys(n for n in known if n is not None)
+        around = {owner for n in nodes for owner in self.owners(n)}
+        return [n for n in nodes if n not in around]
 
     def owners(self, node: int) -> Iterator[int]:
         """The nodes in whose subgraphs a node stands, innermost first."""
@@ -148,9 +153,9 @@ class _Reader:
             node = self.add(Node(argument.name, "input", "input", number))
             self.define(argument, node)
         for op in block.ops[:-1]:
-            if op.name.startswith("onnx."):
+            if op.location.origins and op.level == "onnx":
                 self.node(op, scope, number)
-            else:  # initializers: values without a node
+            else:  # initializers, and the input that is left out: values without a node
                 for result in op.results:
                     self.tensor(result)
         for position, result in enumerate(block.terminator.operands):
@@ -166,7 +171,7 @@ class _Reader:
         return number
 
     def node(self, op: Op, scope: ScopeGraph, number: int) -> None:
-        origin = op.location.origins[0] if op.location.origins else Origin("", "", op.kind)
+        origin = op.location.origins[0]
         domain = str(op.attributes.get("sdx.domain", ""))
         entry = find(op.kind, domain, int(op.attributes.get("sdx.opset", 1)))
         family = entry.function.__module__.rpartition(".")[2] if entry else "other"

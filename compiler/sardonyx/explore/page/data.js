@@ -43,6 +43,13 @@ class Model {
     return owner === null ? [] : [owner, ...this.owners(owner)];
   }
 
+  /** The launches of a kernel whose nodes correspond, one by one, to those that its code was made for. */
+  likeLaunches(kernel) {
+    const { launches } = this.kernels[kernel];
+    const operators = (launch) => launch.map((node) => this.nodes[node].op).join();
+    return launches.filter((launch) => operators(launch) === operators(launches[0]));
+  }
+
   /** A node in words: operator and name. */
   label(number) {
     const node = this.nodes[number];

@@ -19,11 +19,11 @@ class Details {
   }
 
   link(number) {
-    return element(
-      "button",
-      { class: "link", type: "button", click: () => this.selection.select([number]) },
-      this.model.label(number),
-    );
+    const go = (event) => {
+      event.preventDefault();
+      this.selection.select([number]);
+    };
+    return element("a", { class: "link", href: `#node=${encodeURIComponent(this.model.nodes[number].name)}`, click: go }, this.model.label(number));
   }
 
   links(numbers, most = 12) {

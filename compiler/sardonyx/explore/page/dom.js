@@ -20,6 +20,14 @@ function styled(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+/** A quiet colour that a name always has; a strong one for what is drawn small. */
+function hue(name, strong = false) {
+  let hash = 7;
+  for (const char of name) hash = (hash * 31 + char.codePointAt(0)) % 360007;
+  const [saturation, lightness] = strong ? ["55%", "55%"] : [styled("--saturation"), styled("--lightness")];
+  return `hsl(${(hash * 137) % 360} ${saturation} ${lightness})`;
+}
+
 /** Fit a canvas to its place on the screen's own pixels; gives its context and size in CSS pixels. */
 function fitted(canvas) {
   const { width, height } = canvas.getBoundingClientRect();

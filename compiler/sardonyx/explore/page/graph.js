@@ -1,6 +1,7 @@
 // The graph on a canvas: only what is in view is drawn, and text only where it can be read.
 
 const READABLE = 0.42; // scale from which on names are drawn
+const FAR = 0.2; // scale below which the graph is an overview
 const DETAILED = 0.62; // scale from which on tensors on edges are named
 
 class GraphView {
@@ -200,11 +201,13 @@ class GraphView {
     for (const [edges, colour, weight, dash] of groups) {
       context.strokeStyle = context.fillStyle = styled(colour);
       context.lineWidth = Math.max(weight, (weight * 0.7) / this.camera.scale);
+      context.globalAlpha = this.camera.scale < FAR && colour === "--edge" ? 0.45 : 1;
       context.setLineDash(dash);
       context.beginPath();
       for (const [edge] of edges) this.trace(context, edge.way);
       context.stroke();
       context.setLineDash([]);
+      context.globalAlpha = 1;
       if (this.camera.scale >= READABLE) for (const [edge] of edges) this.arrow(context, edge.way);
     }
     if (this.camera.scale >= DETAILED) {
@@ -254,9 +257,11 @@ class GraphView {
   }
 
   drawNodes(context, view) {
-    const [width, height] = this.model.box;
+    // Seen from afar a node is at least a dot, in a strong colour.
+    const [width, height] = this.model.box.map((size) => Math.max(size, 2.5 / this.camera.scale));
     const [left, top, right, bottom] = view;
     const readable = this.camera.scale >= READABLE;
+    const far = this.camera.scale < FAR;
     const colours = { ink: styled("--ink"), soft: styled("--soft"), accent: styled("--accent"), line: styled("--edge") };
     const { nodes, matches } = this.selection;
     context.textBaseline = "middle";
@@ -265,7 +270,7 @@ class GraphView {
       if (x + width < left || x - width > right || y + height < top || y - height > bottom) continue;
       const node = this.model.nodes[number];
       const plain = node.kind === "node";
-      context.fillStyle = this.colour(number);
+      context.fillStyle = this.colour(number, far);
       context.beginPath();
       context.roundRect(x - width / 2, y - height / 2, width, height, plain ? 7 : height / 2);
       context.fill();

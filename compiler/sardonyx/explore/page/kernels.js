@@ -60,7 +60,7 @@ class KernelsPane {
       ...times,
       element("td", { class: "number" }, String(kernel.launches.length)),
       element("td", { class: "type" }, cut(kernel.symbol, 12)),
-      element("td", {}, this.model.labels(this.model.sets[kernel.nodes], 5)),
+      element("td", {}, this.model.labels(kernel.launches[0] ?? [], 5)),
     );
   }
 

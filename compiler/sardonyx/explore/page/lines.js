@@ -40,13 +40,23 @@ class LineView {
     this.kinds = kinds;
     this.marks = [];
     this.cursor = this.found = -1;
-    const widest = lines.reduce((most, line) => Math.max(most, line.length), 0);
     this.sheet.style.height = `${lines.length * LINE_HEIGHT}px`;
-    this.sheet.style.width = `calc(${widest + 2}ch + 5em)`;
+    this.measure();
     this.scroller.scrollTop = 0;
     this.scroller.scrollLeft = 0;
     this.draw();
     this.drawStrip();
+  }
+
+  measure() {
+    const widest = this.lines.reduce((most, line) => Math.max(most, line.length > most ? shortened(line).length : 0), 0);
+    this.sheet.style.width = `calc(${widest + 2}ch + 5em)`;
+  }
+
+  /** Draw anew because the way of writing has changed. */
+  refresh() {
+    this.measure();
+    this.draw();
   }
 
   mark(marks) {
@@ -104,7 +114,7 @@ class LineView {
             "data-line": number,
           },
           element("i", { "aria-hidden": "true" }, String(number + 1)),
-          ...coloured(this.lines[number]),
+          ...coloured(shortened(this.lines[number])),
         ),
       );
     }

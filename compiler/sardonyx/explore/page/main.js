@@ -17,12 +17,16 @@ async function start() {
   if (last) for (const id of model.kernels.length ? ["core", "asm"] : [last]) panes.add(id);
   byId("more").hidden = byId("panes").hidden = byId("divider").hidden = !last;
   byId("more").addEventListener("click", () => panes.add(panes.unused).scrollIntoView({ inline: "end" }));
+  byId("short").addEventListener("change", () => {
+    shortNames = byId("short").checked;
+    for (const pane of byId("panes").children) pane.view.view?.refresh();
+  });
   byId("fit").addEventListener("click", () => graph.fit());
   makeDivider();
   document.addEventListener("keydown", (event) => shortcut(event, graph, search, selection));
 
   graph.open();
-  const linked = model.byName.get(decodeURIComponent(location.hash.replace(/^#node=/, "")));
+  const linked = location.hash.startsWith("#node=") ? model.byName.get(decodeURIComponent(location.hash.slice(6))) : undefined;
   if (model.chosen.length) selection.select(model.chosen);
   else if (linked !== undefined) selection.select([linked]);
   selection.addEventListener("change", () => remember(model, selection));
@@ -44,13 +48,17 @@ function showError(model, selection) {
 
 /** What the colours of nodes can show. */
 function chooseColours(model, graph) {
-  const plain = () => styled("--box");
-  const kernelColour = (number) => {
+  const plain = (strong) => styled(strong ? "--edge" : "--box");
+  const kernelColour = (number, strong) => {
     const kernel = model.kernelsOf[number].at(-1);
-    return kernel === undefined ? plain() : hue(model.kernels[kernel].symbol);
+    return kernel === undefined ? plain(strong) : hue(model.kernels[kernel].symbol, strong);
+  };
+  const familyColour = (number, strong) => {
+    const { kind, family } = model.nodes[number];
+    return kind === "node" ? hue(family, strong) : plain(strong);
   };
   const ways = {
-    operator: (number) => (model.nodes[number].kind === "node" ? hue(model.nodes[number].family) : plain()),
+    operator: familyColour,
     ...(model.kernels.length && { kernel: kernelColour }),
     ...(model.times && { time: timeColour(model) }),
   };

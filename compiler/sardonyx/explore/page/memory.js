@@ -64,6 +64,7 @@ class MemoryPane {
         ...one,
         from: this.model.value(one.offset, this.values),
         bytes: this.model.value(one.size, this.values),
+        title: one.name || (one.nodes ? this.model.labels(this.model.sets[one.nodes], 2) : one.sizeText),
       }));
     this.total = Math.max(this.model.value(this.plan.chunks[this.chunk] ?? 0, this.values), 1);
     this.last = Math.max(1, ...this.boxes.map((one) => one.end));
@@ -79,10 +80,10 @@ class MemoryPane {
 
   /** Left, top, width, height of a box on a canvas of this size. */
   rectangle(one, width, height) {
-    const across = (width - 60) / (this.last + 1 - this.first);
+    const across = (width - 74) / (this.last + 1 - this.first);
     const up = (height - 40) / this.total;
     return [
-      50 + (one.start - this.first) * across,
+      64 + (one.start - this.first) * across,
       height - 26 - (one.from + one.bytes) * up,
       Math.max(1, (one.end + 1 - one.start) * across),
       Math.max(1, one.bytes * up),
@@ -99,24 +100,23 @@ class MemoryPane {
     context.textBaseline = "middle";
     for (const one of this.boxes) {
       const [x, y, across, up] = this.rectangle(one, width, height);
-      context.fillStyle = weights[one.nodes] ? accent : hue(one.name);
+      context.fillStyle = weights[one.nodes] ? accent : hue(one.title);
       context.fillRect(x, y, across, up);
-      context.strokeStyle = one === this.above ? ink : styled("--panel");
-      context.lineWidth = one === this.above ? 2 : 0.5;
+      context.strokeStyle = one === this.above ? ink : styled("--edge");
+      context.lineWidth = one === this.above ? 2 : 1;
       context.strokeRect(x, y, across, up);
-      const text = one.name || one.sizeText;
       if (across > 60 && up > 13) {
         context.fillStyle = weights[one.nodes] ? styled("--panel") : ink;
-        context.fillText(cut(text, Math.floor(across / 6.5)), x + 4, y + up / 2);
+        context.fillText(cut(one.title, Math.floor(across / 6.5)), x + 4, y + up / 2);
       }
     }
     context.fillStyle = styled("--soft");
     context.textAlign = "right";
     for (const part of [0, 0.5, 1]) {
-      context.fillText(bytes(Math.round(this.total * part)).replace(" bytes", ""), 46, height - 26 - (height - 40) * part);
+      context.fillText(bytes(Math.round(this.total * part)).replace(" bytes", ""), 60, height - 26 - (height - 40) * part);
     }
     context.textAlign = "left";
-    context.fillText(`step ${this.first}`, 50, height - 12);
+    context.fillText(`step ${this.first}`, 64, height - 12);
     context.textAlign = "right";
     context.fillText(`step ${this.last}`, width - 10, height - 12);
     context.textAlign = "left";
@@ -136,7 +136,7 @@ class MemoryPane {
     this.above = found;
     this.canvas.style.cursor = found ? "pointer" : "";
     this.tip.textContent = found
-      ? `${found.name || "(unnamed)"}: ${bytes(found.bytes)} (${found.sizeText}) at ${found.from.toLocaleString("en")}, steps ${found.start} to ${found.end}, of ${this.model.labels(this.model.sets[found.nodes])}`
+      ? `${found.title}: ${bytes(found.bytes)} (${found.sizeText}) at ${found.from.toLocaleString("en")}, steps ${found.start} to ${found.end}, of ${this.model.labels(this.model.sets[found.nodes])}`
       : this.summary;
     this.draw();
   }
@@ -145,11 +145,4 @@ class MemoryPane {
     const found = this.at(event);
     if (found) this.selection.select(this.model.sets[found.nodes], this);
   }
-}
-
-/** A quiet colour that a name always has. */
-function hue(name) {
-  let hash = 7;
-  for (const char of name) hash = (hash * 31 + char.codePointAt(0)) % 360007;
-  return `hsl(${(hash * 137) % 360} ${styled("--saturation")} ${styled("--lightness")})`;
 }

@@ -77,8 +77,8 @@ class StagePane {
     const mine = [...new Set([...selection.nodes].flatMap((node) => model.kernelsOf[node]))];
     const others = model.kernels.map((_, n) => n).filter((n) => !mine.includes(n));
     const option = (n) => {
-      const { symbol, nodes } = model.kernels[n];
-      const name = `${cut(symbol, 11)}  ${model.labels(model.sets[nodes], 2)}`;
+      const { symbol, launches } = model.kernels[n];
+      const name = `${cut(symbol, 11)}  ${model.labels(launches[0] ?? [], 2)}`;
       return element("option", { value: n, selected: n === selection.kernel }, cut(name, 70));
     };
     const group = (label, members) => (members.length ? [element("optgroup", { label }, ...members.map(option))] : []);
@@ -87,14 +87,16 @@ class StagePane {
   }
 
   mark(from) {
-    const weights = this.selection.weights();
+    const weights = this.selection.weights(this.stage.kernel ? this.selection.kernel : null);
     const marks = this.sets.map((set) => ["", "weak", "strong"][weights[set]]);
     const linked = this.linkedLines();
     for (const number of linked) marks[number] = "linked";
     this.marks = marks;
     this.view.mark(marks);
-    const marked = marks.filter(Boolean).length;
-    this.count.textContent = marked ? `${marked.toLocaleString("en")} of ${marks.length.toLocaleString("en")} lines` : "";
+    const strong = marks.filter((mark) => mark && mark !== "weak").length;
+    const marked = strong || marks.filter(Boolean).length;
+    const what = marked && !strong ? " in part" : "";
+    this.count.textContent = marked ? `${marked.toLocaleString("en")} of ${marks.length.toLocaleString("en")} lines${what}` : "";
     if (from === this) return;
     const first = linked.length ? linked[0] : Math.max(marks.indexOf("strong"), marks.includes("strong") ? 0 : marks.indexOf("weak"));
     if (first >= 0) this.view.reveal(first);
@@ -111,8 +113,10 @@ class StagePane {
 
   step(direction) {
     const starts = [];
+    const strong = this.marks?.some((mark) => mark && mark !== "weak");
+    const counts = (mark) => mark && (!strong || mark !== "weak");
     this.marks?.forEach((mark, number) => {
-      if (mark && !this.marks[number - 1]) starts.push(number);
+      if (counts(mark) && !counts(this.marks[number - 1])) starts.push(number);
     });
     if (!starts.length) return;
     const at = Math.round(this.view.scroller.scrollTop / LINE_HEIGHT + this.view.scroller.clientHeight / LINE_HEIGHT / 3);
@@ -122,8 +126,13 @@ class StagePane {
 
   picked(number) {
     const nodes = this.model.sets[this.sets[number]];
-    const line = this.stage.kernel ? { kernel: this.selection.kernel, stage: this.stage.id, number } : null;
-    this.selection.select(nodes, this, { line, kernel: this.stage.kernel ? this.selection.kernel : null });
+    if (!this.stage.kernel) {
+      this.selection.select(nodes, this);
+      return;
+    }
+    const { kernel } = this.selection;
+    const line = { kernel, stage: this.stage.id, number };
+    this.selection.select(this.selection.translated(nodes, kernel), this, { line, kernel });
   }
 }
 

@@ -26,6 +26,13 @@ class Selection extends EventTarget {
     this.tell(from);
   }
 
+  /** Nodes of a kernel's code as those of the group that is selected. */
+  translated(nodes, kernel) {
+    const launches = this.model.likeLaunches(kernel);
+    const mine = launches.find((launch) => launch.some((node) => this.nodes.has(node)));
+    return mine ? nodes.map((node) => mine[launches[0].indexOf(node)] ?? node) : nodes;
+  }
+
   clear() {
     this.select([]);
   }
@@ -45,11 +52,22 @@ class Selection extends EventTarget {
     this.dispatchEvent(Object.assign(new Event("change"), { from }));
   }
 
-  /** For each set of nodes: 2 if all of it is selected, 1 if a part, 0 if nothing; subgraphs with their node. */
-  weights() {
+  /**
+   * For each set of nodes: 2 if all of it is selected, 1 if a part, 0 if nothing; subgraphs with their node.
+   * In the code of a kernel, nodes stand for those of the group that it was made for.
+   */
+  weights(kernel = null) {
     const selected = this.model.nodes.map(
       (_, node) => this.nodes.has(node) || this.model.owners(node).some((owner) => this.nodes.has(owner)),
     );
+    if (kernel !== null) {
+      const launches = this.model.likeLaunches(kernel);
+      for (const launch of launches) {
+        launch.forEach((node, position) => {
+          if (selected[node]) selected[launches[0][position]] = true;
+        });
+      }
+    }
     return this.model.sets.map((set) => {
       const inside = set.reduce((count, node) => count + (selected[node] ? 1 : 0), 0);
       return inside === 0 ? 0 : inside === set.length ? 2 : 1;

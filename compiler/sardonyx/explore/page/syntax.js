@@ -3,12 +3,20 @@
 const TOKENS = new RegExp(
   [
     /(?<comment>\/\/.*$|^\s*[#;].*$|\s;.*$|\s# .*$)/,
-    /(?<literal>"(?:[^"\\]|\\.)*"|(?<![\w%.$@])-?\d[\w.+]*)/,
+    /(?<literal>"(?:[^"\\]|\\.)*"|(?<![\w%.$@-])-?\d[\w.+]*)/,
     /(?<kind>\b(?:tensor|vector|index|float|double|half|bfloat|ptr|void|[fiu]\d+|bf16)\b|[!#]\w[\w.]*|<\d+ x \w+>)/,
     /(?<word>\b(?:onnx|core|loop)\.\w+|^\s*\t[a-z]\w*\b|\b(?:func|define|declare|call|br|ret|load|store)\b)/,
   ].map((part) => part.source).join("|"),
   "g",
 );
+
+const VALUE = /%[\w.$\/:-]{29,}/g; // the names of values that are shortened
+let shortNames = true;
+
+/** A text with long names of values cut to their ends, in which they differ. */
+function shortened(text) {
+  return shortNames ? text.replace(VALUE, (name) => `%…${name.slice(-24)}`) : text;
+}
 
 const CLASSES = { comment: "c", literal: "l", kind: "k", word: "w" };
 const LONGEST = 600; // characters of a line that get colours
