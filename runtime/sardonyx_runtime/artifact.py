@@ -14,7 +14,6 @@ import platform
 import struct
 import sys
 import zlib
-from pathlib import Path
 from typing import Any
 
 from sardonyx_runtime.cpu import WORDS, missing_features
@@ -33,7 +32,7 @@ _MARK = b"sardonyx-library"
 _NEEDED = {"abi", "sardonyx", "triple", "byteorder", "weights", "signature"}  # what every description says
 
 
-def seal(path: Path, description: dict[str, Any]) -> None:
+def seal(path: str | os.PathLike[str], description: dict[str, Any]) -> None:
     """Append the description and the seal to a linked library."""
     text = json.dumps(description).encode()
     with open(path, "r+b") as file:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-import secrets
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -112,7 +112,7 @@ class Context:
         self._words[0] = code.weights
         self._words[1] = threads
         self._words[6] = signature.chunks
-        self._words[_ENTROPY] = secrets.randbits(63)
+        self._words[_ENTROPY] = int.from_bytes(os.urandom(8), "little") >> 1
         self.address = ctypes.addressof(self._words)
         self.plan: Plan | None = None
         self.fresh: list[tuple[tuple[int, ...], Any]] | None = None

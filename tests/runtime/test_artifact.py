@@ -123,7 +123,7 @@ x = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
 y, q, z = model.run([x, np.array([6, 8, -1], np.int32), np.array([2, 3])])
 print(y.tolist(), q.tolist(), z.shape)
 loaded = {{name.partition(".")[0] for name in sys.modules if sys.modules[name]}}
-print(sorted(loaded & {{"llvmlite", "onnx", "sardonyx", "google", "rich"}}))
+print(sorted(loaded & {{"llvmlite", "onnx", "sardonyx", "google", "rich", "ml_dtypes", "tempfile", "argparse"}}))
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
