@@ -96,6 +96,27 @@ class SpecialisedModel:
 
     def run(self, feeds: Feeds, outputs: Sequence[str] | None = None, *, out: Any = None) -> list[Any]:
         """Run the variant for these feeds; compile it first if there is none (CompileError)."""
+        variant, flat = self._chosen(feeds)
+        results: list[Any] = list(variant.model.run(flat, out=out))
+        if variant.structure is not None:
+            leaves = iter(results)
+            results = [assemble(s, leaves) for s in variant.structure]
+        if outputs is None:
+            return results
+        place = {n: i for i, n in enumerate(self._output_names)}
+        unknown = [n for n in outputs if n not in place]
+        if unknown:
+            raise RuntimeFault(f"there is no output {unknown[0]!r}; the outputs are {', '.join(place)}")
+        return [results[place[n]] for n in outputs]
+
+    def profile(self, feeds: Feeds, *, runs: int = 20) -> Any:
+        """The profile of the variant for these feeds: see `CompiledModel.profile`."""
+        variant, flat = self._chosen(feeds)
+        profile: Any = variant.model.profile(flat, runs=runs)  # type: ignore[attr-defined]  # compiled here
+        return profile
+
+    def _chosen(self, feeds: Feeds) -> tuple[_Variant, list[Any]]:
+        """The variant for these feeds, compiled if there is none, and what it takes of them."""
         values = self._arranged(feeds)
         structures = {
             name: _structure(values[name], kind, (name, kind))
@@ -122,18 +143,7 @@ class SpecialisedModel:
                 continue
             break
         self._variants.move_to_end(key)
-        flat = [leaf for n in self._names if n not in decisive for leaf in _leaves(values[n])]
-        results: list[Any] = list(variant.model.run(flat, out=out))
-        if variant.structure is not None:
-            leaves = iter(results)
-            results = [assemble(s, leaves) for s in variant.structure]
-        if outputs is None:
-            return results
-        place = {n: i for i, n in enumerate(self._output_names)}
-        unknown = [n for n in outputs if n not in place]
-        if unknown:
-            raise RuntimeFault(f"there is no output {unknown[0]!r}; the outputs are {', '.join(place)}")
-        return [results[place[n]] for n in outputs]
+        return variant, [leaf for n in self._names if n not in decisive for leaf in _leaves(values[n])]
 
     def export(self, path: str | os.PathLike[str], **options: Any) -> list[Path]:
         """`sardonyx.compile_to` of the model: works only where ``dims`` settle all that the code depends on.

@@ -28,6 +28,7 @@ COMMANDS = {
     "dump": ("sardonyx.cli.dump", "Print a model at a stage of the compilation, nodes to assembly."),
     "listing": ("sardonyx.cli.listing", "Show which machine code each node became, line by line."),
     "explore": ("sardonyx.cli.explore", "Write a page of the graph and all stages, linked by node."),
+    "profile": ("sardonyx.cli.profiling", "Show where the time of a run goes, by kernel and by node."),
     "info": ("sardonyx.cli.info", "Show inputs, outputs, operators, and what is made of a model."),
     "opt": ("sardonyx.cli.opt", "Run passes on IR text; replay, bisect and reduce what fails."),
     "ops": ("sardonyx.cli.ops", "List the operators that are supported, with their versions."),

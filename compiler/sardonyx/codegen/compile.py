@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from sardonyx.codegen.debug_info import DebugInfo, DebugSource
 from sardonyx.codegen.emitter import ModuleText
-from sardonyx.codegen.floating_state import guarded_entry
+from sardonyx.codegen.floating_state import PARAMETERS, guarded_entry
 from sardonyx.codegen.objects import METADATA, assembly, compile_text, optimise, support_object
 from sardonyx.codegen.program import program_text
+from sardonyx.codegen.timing import TimingPlan, clock_of, timed_entry
 from sardonyx.codegen.translate import translate_kernel
+from sardonyx.errors import CompileError
 from sardonyx.ir.graph import Function
 from sardonyx.kernels.target import Target
 from sardonyx.passes.program import Program
 
-__all__ = ["assembly", "compile_text", "kernel_text", "optimise", "support_object", "whole_program_text"]
+__all__ = [
+    "assembly",
+    "compile_text",
+    "kernel_text",
+    "optimise",
+    "support_object",
+    "timed_program_text",
+    "whole_program_text",
+]
 
 
 def kernel_text(function: Function, symbol: str, target: Target, source: DebugSource | None = None) -> str:
@@ -43,6 +53,22 @@ def _empty(target: Target) -> ModuleText:
         has_f16_conversions=target.has_f16_conversions,
         has_fma=target.has_fma,
     )
+
+
+def timed_program_text(program: Program, target: Target, symbol: str) -> str:
+    """The LLVM module of the entry point with the instrumentation of timing.py.
+
+    CompileError where there is no clock for it.
+    """
+    clock = clock_of(target.triple)
+    if clock is None:
+        raise CompileError(f"there is no clock to profile by on {target.triple}", hint="profile on Linux")
+    module = _empty(target)
+    text = program_text(program, module, f"{symbol}.body", timed=True)
+    plan = TimingPlan.of(program)
+    text += timed_entry(plan, f"{symbol}.timed", f"{symbol}.body", PARAMETERS, clock)
+    text += guarded_entry(target.triple, symbol, f"{symbol}.timed")
+    return _module(module, text, target, None)
 
 
 def _module(module: ModuleText, text: str, target: Target, debug: DebugInfo | None) -> str:

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from sardonyx.codegen import binding
 from sardonyx.codegen.debug_info import DebugInfo, Trace
 from sardonyx.codegen.emitter import I64, PTR, Emitter, ModuleText, V, ltype
+from sardonyx.codegen.floating_state import PARAMETERS
 from sardonyx.codegen.scalars import llvm_type
 from sardonyx.codegen.support import CHUNKS, ENTROPY, STATUS, STRINGS
+from sardonyx.codegen.timing import Timer
 from sardonyx.ir.graph import Block, Op, Value, walk
 from sardonyx.kernels.faults import FaultKind
 from sardonyx.passes.program import Program
@@ -29,10 +31,18 @@ _MOST_BYTES = float(1 << 62)
 
 
 class _Program:
-    def __init__(self, program: Program, module: ModuleText, debug: DebugInfo | None = None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        module: ModuleText,
+        debug: DebugInfo | None = None,
+        *,
+        timed: bool = False,
+    ) -> None:
         self.program = program
         self.e = Emitter(module)
         self.trace = None if debug is None else Trace(self.e.lines, debug)
+        self.timer = Timer(program, self.e) if timed else None
         self.values: dict[Value, V] = {}
         self.symbols: dict[str, V] = {}
         self.dims: dict[DimLike | Atom, V] = {}
@@ -139,7 +149,12 @@ class _Program:
             self.op(op)
 
     def op(self, op: Op) -> None:
-        _TABLE[op.name](self, op)
+        emit = _TABLE[op.name]
+        if self.timer is not None and self.timer.times(op):
+            known = self.symbols.__contains__
+            self.timer.around(op, lambda: emit(self, op), self.values.__getitem__, self.dim, known)
+        else:
+            emit(self, op)
 
     def reserve_slots(self) -> None:
         """Words for the dims that control flow binds; allocated at entry, for a loop would allocate each time."""
@@ -430,10 +445,11 @@ class _Program:
         for i, operand in enumerate(op.operands):
             e.store(self.values[operand], e.gep(I64, self.arguments, e.const(I64, i)), align=8)
         e.module.declare(f"{kernel}.task", "void", "ptr, i64, i64")
+        task = f"{kernel}.task" if self.timer is None else self.timer.task(op)
         e.module.declare("sdx_launch", "void", "ptr, ptr, ptr, i64, i64")
         amount, cost = self.dim(op.attributes["range"]), self.dim(op.attributes["cost"])
         e.raw(
-            f"  call void @sdx_launch(ptr %context, ptr @{kernel}.task, ptr {self.arguments.ref}, "
+            f"  call void @sdx_launch(ptr %context, ptr @{task}, ptr {self.arguments.ref}, "
             f"i64 {amount.ref}, i64 {cost.ref})"
         )
         if _may_fault(self.program, kernel):
@@ -521,10 +537,11 @@ _TABLE: dict[str, Callable[[_Program, Op], None]] = {
 }
 
 
-def program_text(program: Program, module: ModuleText, symbol: str, debug: DebugInfo | None = None) -> str:
-    """The LLVM text of the entry point."""
-    builder = _Program(program, module, debug)
+def program_text(
+    program: Program, module: ModuleText, symbol: str, debug: DebugInfo | None = None, *, timed: bool = False
+) -> str:
+    """The LLVM text of the entry point; ``timed``: with the instrumentation of timing.py."""
+    builder = _Program(program, module, debug, timed=timed)
     builder.build()
     place = "" if debug is None else f" !dbg !{debug.subprogram}"
-    parameters = "ptr %context, ptr %inputs, ptr %input_dims, ptr %outputs, ptr %output_dims"
-    return f"define i32 @{symbol}({parameters}) nounwind{place} {{\n{builder.e.text()}\n}}\n"
+    return f"define i32 @{symbol}({PARAMETERS}) nounwind{place} {{\n{builder.e.text()}\n}}\n"
