@@ -15,6 +15,6 @@ __all__ = ["RuntimeFault", "__version__", "load"]
 def __getattr__(name: str) -> Any:
     """``load``, on its first use: importing the package alone stays quick."""
     if name != "load":
-        raise AttributeError(f"module 'sardonyx_runtime' has no attribute {name!r}")
-    value = globals()[name] = import_module("sardonyx_runtime.artifact").load
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = import_module(f"{__name__}.artifact").load
     return value

@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
-        "python -m sardonyx_runtime",
+        f"python -m {__package__}",
         description="Shows and runs the libraries that `sardonyx compile` writes.",
         epilog=_EXAMPLES,
         formatter_class=raw,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sardonyx.aot.c_names import c_type, comment, identifiers
+from sardonyx.aot.c_names import c_identifiers, c_type, comment
 from sardonyx.aot.header import header_text
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.artifact import ABI
@@ -115,8 +115,8 @@ def test_elements_are_as_large_as_numpys() -> None:
 
 @given(st.lists(st.text(max_size=8), max_size=12))
 @settings(deadline=None)
-def test_identifiers_are_identifiers(names: list[str]) -> None:
-    made = identifiers(names, ["taken"])
+def test_identifiers_are_c_identifiers(names: list[str]) -> None:
+    made = c_identifiers(names, ["taken"])
     assert len(set(made)) == len(names)
     assert all(re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", m, re.ASCII) for m in made)
     assert not {"taken", "int", "class"} & set(made)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 
+from sardonyx.aot.identifiers import identifiers
 from sardonyx_runtime.dtypes import DType
 
-__all__ = ["c_type", "comment", "identifiers"]
+__all__ = ["c_identifiers", "c_type", "comment"]
 
 # Words that are keywords in C or C++, or macros of the headers that ours includes.
 _RESERVED = frozenset(
@@ -43,21 +43,9 @@ def c_type(dtype: DType) -> tuple[str, int]:
     return found, 2 if dtype.kind == "complex" else 1
 
 
-def identifiers(names: Iterable[str], taken: Iterable[str] = (), *, upper: bool = False) -> list[str]:
+def c_identifiers(names: Iterable[str], taken: Iterable[str] = (), *, upper: bool = False) -> list[str]:
     """A C identifier for each name, all different, none a keyword or one that is taken; ``upper``: in capitals."""
-    used = {*_RESERVED, *taken}
-    result = []
-    for name in names:
-        plain = re.sub(r"[\W_]+", "_", name, flags=re.ASCII).strip("_") or "unnamed"
-        plain = f"t{plain}" if plain[0].isdigit() else plain
-        plain = plain.upper() if upper else plain
-        chosen, number = plain, 1
-        while chosen in used:
-            number += 1
-            chosen = f"{plain}{number}"
-        used.add(chosen)
-        result.append(chosen)
-    return result
+    return identifiers(names, {*_RESERVED, *taken}, upper=upper)
 
 
 def comment(name: str) -> str:

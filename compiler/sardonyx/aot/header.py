@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sardonyx.aot.c_names import c_type, comment, identifiers
+from sardonyx.aot.c_names import c_identifiers, c_type, comment
 from sardonyx.codegen.support import ENTROPY, STATUS, THREADS
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import symbols_of
@@ -137,7 +137,7 @@ def _words(upper: str) -> str:
 def _ports(upper: str, kind: str, title: str, arguments: Sequence[Argument], signature: Signature) -> str:
     """What is fed or given: a comment, and the numbers of the inputs or outputs by name."""
     late = signature.late_symbols()
-    names = identifiers([a.name for a in arguments], ["COUNT", "DIMS"], upper=True)
+    names = c_identifiers([a.name for a in arguments], ["COUNT", "DIMS"], upper=True)
     lines = [f"/* {title}, in the order of their addresses."]
     for argument in arguments:
         notes = ""
@@ -171,7 +171,7 @@ def _call(prefix: str, signature: Signature) -> str:
     arguments = [*signature.inputs, *signature.outputs]
     if any(_size(a) is None or a.dtype is dtypes.string for a in arguments):
         return ""
-    names = identifiers(
+    names = c_identifiers(
         [a.name for a in arguments], ["inputs", "outputs", "input_dims", "output_dims", f"{prefix}_run"]
     )
     count = len(signature.inputs)

@@ -9,6 +9,15 @@ import typer
 
 from sardonyx.aot.export import compile_to
 from sardonyx.cli.source import ModelArgument, checked
+from sardonyx.cli.target_options import (
+    CpuOption,
+    DimOption,
+    FeaturesOption,
+    QuietOption,
+    TargetOption,
+    feature_list,
+    fixed_dims,
+)
 from sardonyx.cli.terminal import amount, progress
 
 __all__ = ["command"]
@@ -19,35 +28,20 @@ def command(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="OUT", help="The file to write; its suffix says what.")
     ],
-    target: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TRIPLE", help="The system to compile for, as aarch64-linux-gnu (default: this)."
-        ),
-    ] = None,
-    cpu: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="The CPU, or levels of which a run takes the best, with commas between."
-        ),
-    ] = None,
-    features: Annotated[
-        str, typer.Option(metavar="LIST", help="What the CPU has besides, or lacks: '+avx2,-avx512f'.")
-    ] = "",
+    target: TargetOption = None,
+    cpu: CpuOption = None,
+    features: FeaturesOption = "",
     weights: Annotated[
         str, typer.Option(metavar="WHERE", help="'inside', 'beside' (OUT's name with .weights), or a file.")
     ] = "inside",
     threads: Annotated[
         int | None, typer.Option(min=1, help="Threads of a run whose caller does not say how many.")
     ] = None,
-    dim: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=SIZE", help="Give a symbol of the inputs' shapes a size, as batch=1."),
-    ] = None,
+    dim: DimOption = None,
     name: Annotated[
         str, typer.Option(metavar="PREFIX", help="What the names of the symbols begin with.")
     ] = "sdx_model",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Compile a model ahead of time to a file that needs nothing of Sardonyx to run.
 
@@ -72,7 +66,7 @@ def command(
       sardonyx compile model.onnx -o model.so --weights beside
     """
     path = checked(model)
-    sizes = dict(_fixed(text) for text in dim or ())
+    sizes = fixed_dims(dim)
     if not output.parent.is_dir():
         raise typer.BadParameter(f"there is no folder {str(output.parent)!r}", param_hint="--output")
     try:
@@ -82,7 +76,7 @@ def command(
                 output,
                 target=target,
                 cpu=cpu,
-                features=[f.strip() for f in features.split(",") if f.strip()],
+                features=feature_list(features),
                 threads=threads,
                 dims=sizes,
                 weights=weights,
@@ -101,10 +95,3 @@ def _relative(file: Path) -> str:
     """The file's name as a user of this folder would write it."""
     here = Path.cwd()
     return str(file.relative_to(here) if file.is_relative_to(here) else file)
-
-
-def _fixed(text: str) -> tuple[str, int]:
-    name, equals, size = text.rpartition("=")
-    if not equals or not name or not size.strip().isdecimal():
-        raise typer.BadParameter(f"{text!r} is not of the form NAME=SIZE, as batch=1", param_hint="--dim")
-    return name.strip(), int(size)

@@ -25,6 +25,7 @@ COMMANDS = {
         "sardonyx.cli.compile",
         "Compile a model ahead of time: to a library, object, LLVM IR.",
     ),
+    "package": ("sardonyx.cli.package", "Compile a model into a wheel that pip installs."),
     "dump": ("sardonyx.cli.dump", "Print a model at a stage of the compilation, nodes to assembly."),
     "listing": ("sardonyx.cli.listing", "Show which machine code each node became, line by line."),
     "explore": ("sardonyx.cli.explore", "Write a page of the graph and all stages, linked by node."),
