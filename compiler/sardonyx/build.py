@@ -153,6 +153,7 @@ def signature_of(*programs: Program) -> Signature:
         tuple(location.names for location in program.locations),
         tuple((nodes.get(number, ""), text) for number, text in enumerate(program.messages)),
         max(len(one.chunks) for one in programs),
+        tuple(program.tensors),
     )
 
 

@@ -8,20 +8,20 @@ __all__ = ["CPU", "FAULTS", "UNKNOWN", "explain"]
 
 CPU = 7  # a library's code does not run on this CPU
 
-# By code (docs/abi.md), the text: `value` and `second` are the status's values, the others names by its number.
+# By code (docs/abi.md), the text: `value` and `second` are the status's values, the others texts by its number.
 # Libraries hold the same texts for programs that are not in Python.
 FAULTS = {
     1: "the input {input!r} does not have the size the model takes: {value} instead of {second}",
     2: "node {node}: {message}: {value} and {second}",
-    3: "node {node}: a dim computed from the data is {value}",
+    3: "node {node}: a dim computed from the data is {value}{tensors}",
     4: "there is no memory for {value} bytes",
     5: "the sizes overflow: a tensor would be larger than memory can be",
     6: "there is no memory for a string of {value} bytes",
     CPU: "the CPU does not have the features that the model was compiled for",
-    16: "node {node}: integer division by zero",
-    17: "node {node}: the index {value} is out of range",
-    18: "node {node}: its external function returned {value}",
-    19: "node {node}: element {value} of its input is no number",
+    16: "node {node}: integer division by zero{tensors}",
+    17: "node {node}: the index {value} is out of range{tensors}",
+    18: "node {node}: its external function returned {value}{tensors}",
+    19: "node {node}: element {value} of its input is no number{tensors}",
 }
 UNKNOWN = "the run failed with code {code}, which this version does not know"
 
@@ -31,11 +31,13 @@ def explain(signature: Signature, code: int, number: int, value: int, second: in
     template = FAULTS.get(code)
     if template is None:
         return UNKNOWN.format(code=code), ""
-    node, message, name = "", "", ""
+    node, message, name, tensors = "", "", "", ""
     if code == 1:
         name = signature.inputs[number].name
     elif code == 2:
         node, message = signature.messages[number]
     elif "{node}" in template:
         node = signature.nodes[number]
-    return template.format(value=value, second=second, node=node, input=name, message=message), node
+        tensors = signature.tensors[number] if number < len(signature.tensors) else ""
+    fields = {"node": node, "input": name, "message": message, "tensors": tensors}
+    return template.format(value=value, second=second, **fields), node

@@ -60,7 +60,8 @@ class Argument:
 class Signature:
     """Inputs, outputs, and the tables that turn status codes into messages.
 
-    ``nodes`` are the names of the nodes that a fault may report by number, ``messages`` pairs of the node
+    ``nodes`` are the names of the nodes that a fault may report by number, ``tensors`` what it says of their
+    tensors and types, ``messages`` pairs of the node
     that requires something of the dims and what it says if that does not hold; ``chunks`` is the number of
     arena chunks of a context.
     """
@@ -70,6 +71,7 @@ class Signature:
     nodes: tuple[str, ...] = ()
     messages: tuple[tuple[str, str], ...] = ()
     chunks: int = 0
+    tensors: tuple[str, ...] = ()
 
     def late_symbols(self) -> set[str]:
         """Symbols that are bound only during a run."""
@@ -93,6 +95,7 @@ class Signature:
             "inputs": [a.to_json() for a in self.inputs],
             "outputs": [a.to_json() for a in self.outputs],
             "nodes": list(self.nodes),
+            "tensors": list(self.tensors),
             "messages": [list(m) for m in self.messages],
             "chunks": self.chunks,
         }
@@ -106,4 +109,5 @@ class Signature:
             tuple(data["nodes"]),
             tuple((node, text) for node, text in data["messages"]),
             data["chunks"],
+            tuple(data.get("tensors", ())),
         )

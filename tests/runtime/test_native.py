@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from tests.helpers import make_model
 
 import sardonyx
 from sardonyx import CompileError, RuntimeFault
@@ -497,3 +498,35 @@ def test_the_callers_floating_point_state() -> None:
     thread.start()
     thread.join()
     assert np.array_equal(seen[0], usual) and seen[1] & 0xFFC0 == 0x9FC0
+
+
+@pytest.mark.parametrize(
+    ("node", "feeds", "dims", "bad", "message"),
+    [
+        (
+            "Div", {"a": [1, 2], "b": [1, 1]}, {"a": ["n"], "b": ["n"]}, [[1, 2], [0, 1]],
+            "node it: integer division by zero in r = Div(a: int64[n], b: int64[n])",
+        ),
+        (
+            "Mod", {"a": [[1, 2]], "b": [1, 1]}, {"a": ["k", "n"]}, [[[1, 2]], [0, 1]],
+            "node it: integer division by zero in r = Mod(a: int64[k, n], b: int64[2])",
+        ),
+        (
+            "Gather", {"t": [5, 6, 7], "i": [1]}, {"i": ["n"]}, [[5, 6, 7], [9]],
+            "node it: the index 9 is out of range in r = Gather(t: int64[3], i: int64[n])",
+        ),
+        (
+            "Reshape", {"t": [1, 2], "s": [2, 1]}, {}, [[1, 2], [1, -5]],
+            "node it: a dim computed from the data is -5 in r = Reshape(s: int64[2])",
+        ),
+    ],
+)  # fmt: skip
+def test_a_fault_names_node_tensors_and_types(
+    node: str, feeds: dict[str, Any], dims: dict[str, Any], bad: list[Any], message: str
+) -> None:
+    arrays = {name: np.array(values) for name, values in feeds.items()}
+    one = onnx.helper.make_node(node, list(arrays), ["r"], name="it")
+    model = sardonyx.compile(make_model([one], arrays, dims=dims))
+    with pytest.raises(RuntimeFault) as fault:
+        model.run([np.array(v) for v in bad])
+    assert str(fault.value) == message and fault.value.node == "it"

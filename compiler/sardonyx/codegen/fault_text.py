@@ -5,7 +5,7 @@
 text.  It needs nothing of the C library.
 
 Templates and names lie in one block of zero-ended texts and are found by 32-bit offsets, so that nothing has
-to be relocated when the library is loaded.  In a template the bytes 1 to 7 stand for what is filled in.
+to be relocated when the library is loaded.  In a template the bytes 1 to 8 stand for what is filled in.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from sardonyx_runtime.signature import Signature
 __all__ = ["fault_text"]
 
 _VALUE, _SECOND, _CODE = 1, 2, 3
-_NODE, _INPUT, _MESSAGE, _BLAMED = 4, 5, 6, 7  # names by number: node, input, message, a message's node
-_TABLES = (_NODE, _INPUT, _MESSAGE, _BLAMED)
+# Texts by number: node, input, message, a message's node, a node's tensors.
+_NODE, _INPUT, _MESSAGE, _BLAMED, _TENSORS = 4, 5, 6, 7, 8
+_TABLES = (_NODE, _INPUT, _MESSAGE, _BLAMED, _TENSORS)
 
 
 class _Texts:
@@ -54,6 +55,7 @@ def _template(code: int, text: str) -> bytes:
         "node": _BLAMED if code == 2 else _NODE,
         "input": _INPUT,
         "message": _MESSAGE,
+        "tensors": _TENSORS,
     }
     result = b""
     for literal, name, _, _ in Formatter().parse(text):
@@ -75,6 +77,7 @@ def fault_text(prefix: str, signature: Signature) -> str:
         _INPUT: [texts.place(_encode(repr(a.name))) for a in signature.inputs],
         _MESSAGE: [texts.place(_encode(text)) for _, text in signature.messages],
         _BLAMED: [texts.place(_encode(node)) for node, _ in signature.messages],
+        _TENSORS: [texts.place(_encode(text)) for text in signature.tensors],
     }
     cells = "".join(f"\\{byte:02X}" for byte in texts.data)
     cases = "\n".join(f"    i8 {t}, label %table{t}" for t in _TABLES)

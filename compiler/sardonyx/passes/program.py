@@ -75,6 +75,7 @@ class Program:
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
     locations: list[Location] = field(default_factory=list)  # by the node number of a fault
+    tensors: list[str] = field(default_factory=list)  # what a fault says of them, beside the node's name
     messages: list[str] = field(default_factory=list)  # by the number of a `require`
     externals: dict[str, str] = field(default_factory=dict)  # functions of users: symbol -> key
     structure: tuple[Any, ...] | None = None  # of outputs that are sequences or optionals
@@ -102,11 +103,14 @@ class Program:
         if self.on_kernel is not None:
             self.on_kernel(symbol, function)
 
-    def node_number(self, location: Location) -> int:
-        """The number that a fault of this location reports."""
+    def node_number(self, location: Location, tensors: str = "") -> int:
+        """The number that a fault of this location reports, and what it says of the node's tensors."""
         if location not in self.locations:
             self.locations.append(location)
-        return self.locations.index(location)
+            self.tensors.append("")
+        number = self.locations.index(location)
+        self.tensors[number] = self.tensors[number] or tensors
+        return number
 
     def follow(self, other: Program) -> None:
         """Begin with the constants, nodes and messages of a program of the same model for another target.
@@ -116,6 +120,7 @@ class Program:
         for offset, dense in other.weights.items:
             self.weights.put(offset, dense)
         self.locations, self.messages = list(other.locations), list(other.messages)
+        self.tensors = list(other.tensors)
 
     def to_module(self) -> Module:
         """The program as a module of the loop level; its functions are the program's own."""
@@ -124,6 +129,7 @@ class Program:
             "inputs": tuple(p.to_attributes() for p in self.inputs),
             "outputs": tuple(p.to_attributes() for p in self.outputs),
             "nodes": tuple(tuple(map(str, location.origins)) for location in self.locations),
+            "tensors": tuple(self.tensors),
             "messages": tuple(self.messages),
             "weights": tuple({"offset": offset, "value": dense} for offset, dense in self.weights.items),
             "externals": dict(self.externals),
@@ -152,6 +158,7 @@ class Program:
             program.inputs = [Port(**p) for p in a["inputs"]]
             program.outputs = [Port(**p) for p in a["outputs"]]
             program.locations = [Location(tuple(map(Origin.parse, n))) for n in a["nodes"]]
+            program.tensors = list(a.get("tensors", [""] * len(program.locations)))
             program.messages, program.chunks = list(a["messages"]), list(a.get("chunks", ()))
             program.planned = "chunks" in a
             for item in a["weights"]:

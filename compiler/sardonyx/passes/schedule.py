@@ -19,6 +19,7 @@ from sardonyx.kernels.text import address_kernel
 from sardonyx.loop.builder import INDEX
 from sardonyx.loop.hoist import hoist
 from sardonyx.passes import control_schedule
+from sardonyx.passes.blame import tensors_of
 from sardonyx.passes.fuse import VIEWS
 from sardonyx.passes.order import bound_symbols
 from sardonyx.passes.parts import Placement, is_concatenation, parts_of, placements
@@ -266,18 +267,19 @@ class _Scheduler:
         if symbol not in self.program.kernels:
             self.program.group_of_kernel[symbol] = op
             self.program.add_kernel(symbol, kernel.function, op.location)
-        operands = [self.argument(a) for a in kernel.arguments]
+        operands = [self.argument(a, op) for a in kernel.arguments]
         attributes = {"kernel": symbol, "range": kernel.range, "cost": kernel.cost}
         launch = self.effect("launch", operands, op.location, **attributes)
         self.program.launched[launch] = op, kernel
 
-    def argument(self, argument: Any) -> Value:
+    def argument(self, argument: Any, op: Op) -> Value:
         if argument is None:
             return self.emit("status", (), BufferType(dtypes.i64))
         if isinstance(argument, StringHeap):
             return self.emit("heap", (), BufferType(dtypes.i64))
         if isinstance(argument, Location):
-            return self.emit("const", (), INDEX, value=self.program.node_number(argument))
+            number = self.program.node_number(argument, tensors_of(argument, op))
+            return self.emit("const", (), INDEX, value=number)
         if isinstance(argument, Value):
             return self.buffer(argument)
         if isinstance(argument, Dense):
@@ -312,7 +314,7 @@ class _Scheduler:
             symbol=symbol,
             inputs=len(op.operands),
             shapes=tuple(v.type.shape for v in values),
-            node=self.program.node_number(op.location),
+            node=self.program.node_number(op.location, tensors_of(op.location, op)),
         )
 
     def entropy(self, op: Op) -> None:
@@ -324,7 +326,7 @@ class _Scheduler:
             "dtypes": tuple(x.type.dtype for x in op.operands),
             "counts": tuple(x.type.size for x in op.operands),
             "minimum": op.attributes.get("minimum", 0),
-            "node": self.program.node_number(op.location),
+            "node": self.program.node_number(op.location, tensors_of(op.location, op)),
         }
         self.effect("read_dims", [self.buffer(x) for x in op.operands], op.location, **attributes)
 
