@@ -53,6 +53,12 @@ def test_every_operation_is_explained(generator: ModuleType) -> None:
     assert not unexplained
 
 
+def test_every_rule_of_a_result_is_explained(generator: ModuleType) -> None:
+    declarations = generator.all_declarations().values()
+    unexplained = [d.name for d in declarations if d.infer is not None and not d.rule.endswith(".")]
+    assert not unexplained
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):

@@ -19,6 +19,7 @@ NAMES = [
     "compile",
     "compile_to",
     "dump",
+    "explain",
     "register_operator",
     "register_pass",
     "stage_text",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sardonyx.aot.export import compile_to
     from sardonyx.dumping import dump
     from sardonyx.errors import CompileError, RuntimeFault
+    from sardonyx.explainer import explain
     from sardonyx.extension import register_operator
     from sardonyx.model import CompiledModel, compile
     from sardonyx.pass_manager import register_pass
@@ -26,6 +27,7 @@ __all__ = [
     "compile",
     "compile_to",
     "dump",
+    "explain",
     "register_operator",
     "register_pass",
     "stage_text",
@@ -38,6 +40,7 @@ _HOME = {
     "compile": "sardonyx.model",
     "compile_to": "sardonyx.aot.export",
     "dump": "sardonyx.dumping",
+    "explain": "sardonyx.explainer",
     "register_operator": "sardonyx.extension",
     "register_pass": "sardonyx.pass_manager",
     "stage_text": "sardonyx.stages",

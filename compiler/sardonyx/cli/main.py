@@ -28,6 +28,7 @@ COMMANDS = {
     "package": ("sardonyx.cli.package", "Compile a model into a wheel that pip installs."),
     "dump": ("sardonyx.cli.dump", "Print a model at a stage of the compilation, nodes to assembly."),
     "listing": ("sardonyx.cli.listing", "Show which machine code each node became, line by line."),
+    "explain": ("sardonyx.cli.explain", "Explain what became of a node: kernel, fusion, memory."),
     "explore": ("sardonyx.cli.explore", "Write a page of the graph and all stages, linked by node."),
     "profile": ("sardonyx.cli.profiling", "Show where the time of a run goes, by kernel and by node."),
     "info": ("sardonyx.cli.info", "Show inputs, outputs, operators, and what is made of a model."),

@@ -21,6 +21,8 @@ Array = np.ndarray[Any, Any]
 
 
 def _contract_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype of x (or the attribute `dtype`); batch dims and rows of x, columns of y; ranks, batch dims and
+    inner dims have to be equal."""
     x, y = tensors(types, "contract")
     if attributes.get("words", False):
         return _words_rule(x, y)
@@ -147,6 +149,8 @@ def _pad_spatial(x: Array, pads: Sequence[int], value: Any) -> Array:
 
 
 def _convolve_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype of x (or the attribute `dtype`); (images, spatial extents by strides, dilations and pads,
+    filters); x is (images, spatial..., channels), the weights (filters, channels of a group, spatial...)."""
     x, w = tensors(types, "convolve")
     one_dtype([x, w], "convolve")
     if w.rank != x.rank:
@@ -202,6 +206,8 @@ _WINDOW_KINDS = ("sum", "max", "min", "arg_max")
 
 
 def _window_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype of x (i64 for `arg_max`); images and channels of x, spatial extents by strides, dilations and
+    pads."""
     (x,) = tensors(types, "window_reduce")
     if attributes["kind"] not in _WINDOW_KINDS:
         raise TypeRuleError(f"window_reduce: {attributes['kind']!r} is none of {_WINDOW_KINDS}")

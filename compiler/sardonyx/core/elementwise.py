@@ -60,6 +60,7 @@ def _rule(kind: str, allowed: frozenset[DType], result: DType | None) -> Any:
             raise TypeRuleError(f"{kind} is not defined for {first.dtype.onnx_name}")
         return [TensorType(result or first.dtype, first.shape)]
 
+    infer.__doc__ = f"{result or 'The dtype of x'}, the shape of x; all operands are of one dtype and shape."
     return infer
 
 
@@ -252,6 +253,7 @@ for _kind, _test, _doc in (
 
 
 def _select_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The type of x; x and y have one dtype, all three one shape, the condition is i1."""
     condition, x, y = tensors(types, "select")
     if condition.dtype is not dtypes.boolean:
         raise TypeRuleError(f"select: the condition is {condition.dtype.onnx_name}, bool is needed")
@@ -276,6 +278,7 @@ declare(
 
 
 def _convert_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype `to`, the shape of x."""
     (x,) = tensors(types, "convert")
     to: DType = attributes["to"]
     if (x.dtype is dtypes.string) != (to is dtypes.string):
@@ -312,6 +315,7 @@ declare(
 
 
 def _bitcast_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype `to`, which is as wide as that of x; the shape of x."""
     (x,) = tensors(types, "bitcast")
     to = attributes["to"]
     if to.bits != x.dtype.bits or "string" in (to.kind, x.dtype.kind):

@@ -67,6 +67,7 @@ def link_symbol(key: str) -> str:
 
 
 def _rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The attributes `dtypes` and `shapes`, as the function's registration gave them."""
     results = [TensorType(d, s) for d, s in zip(attributes["dtypes"], attributes["shapes"], strict=True)]
     for kind in (*types, *results):
         if not isinstance(kind, TensorType) or kind.dtype is dtypes.string:

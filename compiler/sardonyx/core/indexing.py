@@ -19,6 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _gather_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype of x; its shape, with the shape of the indices (i32 or i64) in the place of `axis`."""
     x, indices = tensors(types, "gather")
     axis = attributes["axis"]
     if not 0 <= axis < x.rank:
@@ -67,6 +68,7 @@ declare(
 
 
 def _elements_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype of x, the shape of the indices (i32 or i64), which have the rank of x."""
     x, indices = tensors(types, "gather_elements")
     axis = attributes["axis"]
     if not 0 <= axis < x.rank or indices.rank != x.rank:
@@ -102,6 +104,8 @@ declare(
 
 
 def _nd_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype of x; the shape of the indices (i32 or i64) without the last dim, then the axes of x behind
+    those that an index names."""
     x, indices = tensors(types, "gather_nd")
     batch = attributes["batch_dims"]
     if indices.dtype not in (dtypes.i32, dtypes.i64):
@@ -156,6 +160,7 @@ declare(
 
 
 def _scatter_elements_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The type of x; the updates have its dtype and the shape of the indices."""
     x, indices, updates = tensors(types, "scatter_elements")
     _elements_rule(types[:2], attributes)
     _scatter_checks("scatter_elements", x, updates, indices.shape, attributes)
@@ -226,6 +231,7 @@ declare(
 
 
 def _scatter_nd_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The type of x; the updates have its dtype and the shape that `gather_nd` would give."""
     x, _, updates = tensors(types, "scatter_nd")
     (picked,) = _nd_rule(types[:2], {"batch_dims": 0})
     assert isinstance(picked, TensorType)

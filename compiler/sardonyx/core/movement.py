@@ -22,6 +22,7 @@ M, E = Trait.MOVEMENT, Trait.EXACT
 
 
 def _constant_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The type of the value."""
     return [attributes["value"].type]
 
 
@@ -37,6 +38,7 @@ declare(
 
 
 def _dims_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The attribute `dtype`; one axis as long as `values`, or none with `scalar`."""
     values = attributes["values"]
     shape = () if attributes.get("scalar", False) else (len(values),)
     return [TensorType(attributes["dtype"], shape)]
@@ -52,6 +54,7 @@ declare(
 
 
 def _iota_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The attributes `dtype` and `shape`."""
     shape = tuple(attributes["shape"])
     if not 0 <= attributes["axis"] < len(shape):
         raise TypeRuleError(f"iota: axis {attributes['axis']} of shape {shape}")
@@ -85,6 +88,8 @@ def _takes_part(have: DimLike, want: DimLike) -> bool:
 
 
 def _broadcast_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype of x, the attribute `shape`; aligned at the last axis, each dim of x is 1, the wanted one, or
+    a symbol that takes part in it."""
     (x,) = tensors(types, "broadcast")
     shape: tuple[DimLike, ...] = tuple(attributes["shape"])
     if len(shape) < x.rank:
@@ -116,6 +121,7 @@ declare(
 
 
 def _reshape_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype of x, the attribute `shape`, which has as many elements."""
     (x,) = tensors(types, "reshape")
     shape = tuple(attributes["shape"])
     size = product(shape)
@@ -143,6 +149,7 @@ declare(
 
 
 def _assume_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype of x, the attribute `shape`, which has its rank and its known dims."""
     (x,) = tensors(types, "assume")
     shape = tuple(attributes["shape"])
     if len(shape) != x.rank or any(
@@ -165,6 +172,7 @@ declare(
 
 
 def _transpose_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype of x, its dims in the order of `permutation`."""
     (x,) = tensors(types, "transpose")
     permutation = tuple(attributes["permutation"])
     if sorted(permutation) != list(range(x.rank)):
@@ -189,6 +197,7 @@ declare(
 
 
 def _slice_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype of x, the attribute `sizes`."""
     (x,) = tensors(types, "slice")
     starts, sizes, steps = (tuple(attributes[k]) for k in ("starts", "sizes", "steps"))
     if not len(starts) == len(sizes) == len(steps) == x.rank:
@@ -222,6 +231,7 @@ PAD_MODES = ("constant", "reflect", "edge", "wrap")
 
 
 def _repeat_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype of x; its shape, `axis` being `count` times as long."""
     (x,) = tensors(types, "repeat")
     axis, count = attributes["axis"], attributes["count"]
     if not 0 <= axis < x.rank or count < 1:
@@ -241,6 +251,7 @@ declare(
 
 
 def _unfold_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype of x; its shape with `axis` replaced by two axes, `count` and `size`."""
     (x,) = tensors(types, "unfold")
     axis = attributes["axis"]
     if not 0 <= axis < x.rank or attributes["step"] < 1 or attributes["dilation"] < 1:
@@ -271,6 +282,7 @@ declare(
 
 
 def _pad_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype of x; each dim of x with `low` and `high` added."""
     kinds = tensors(types, "pad")
     one_dtype(kinds, "pad")
     x, mode = kinds[0], attributes.get("mode", "constant")
@@ -320,6 +332,7 @@ declare(
 
 
 def _concat_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype of the parts; their shape, with the sum of their dims along `axis`; all else has to be equal."""
     parts = tensors(types, "concat")
     if not parts:
         raise TypeRuleError("concat: at least one operand is needed")

@@ -30,6 +30,7 @@ def ranks(x: Array) -> Array:
 
 
 def _top_k_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """Values of the dtype of x and indices in i64; the shape of x with `k` in the place of the last dim."""
     (x,) = tensors(types, "top_k")
     k = attributes["k"]
     if not x.rank:
@@ -61,6 +62,7 @@ declare(
 
 
 def _sort_rows_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """One i64 for each row of x, which has rank 2."""
     (x,) = tensors(types, "sort_rows")
     if x.rank != 2:
         raise TypeRuleError(f"sort_rows: {x.describe()} has no rows")
@@ -86,6 +88,7 @@ declare(
 
 
 def _nonzero_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """i64; (rank of x, `count`)."""
     (x,) = tensors(types, "nonzero")
     return [TensorType(dtypes.i64, (x.rank, attributes["count"]))]
 
@@ -105,6 +108,7 @@ SCANS = ("sum", "prod")
 
 
 def _scan_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The type of x."""
     (x,) = tensors(types, "scan")
     if attributes["kind"] not in SCANS or not 0 <= attributes["axis"] < x.rank:
         raise TypeRuleError(f"scan: {attributes['kind']!r} along axis {attributes['axis']} of {x.describe()}")
@@ -141,6 +145,7 @@ declare(
 
 
 def _nms_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """i64 indices (batches, classes, `most`), and how many of them count (batches, classes)."""
     boxes, scores, *limits = tensors(types, "nms")
     one_dtype([boxes, scores, *limits], "nms")
     if boxes.rank != 3 or boxes.shape[2] != 4 or scores.rank != 3 or any(v.rank for v in limits):

@@ -38,17 +38,23 @@ def philox(attributes: Mapping[str, Any], index: Array, key: Array) -> Array:
     return np.asarray(c[0] | (c[1] << _HALF))
 
 
+def _entropy_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """A single ui64."""
+    return [TensorType(dtypes.u64, ())]
+
+
 declare(
     "core.entropy",
     "",
     "number",
-    infer=lambda types, attributes: [TensorType(dtypes.u64, ())],
+    infer=_entropy_rule,
     evaluate=lambda attributes: np.array(secrets.randbits(64), np.uint64),
     doc="a key that differs from run to run, and by its `number` within a run",
 )
 
 
 def _twister_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """f64, the attribute `shape`."""
     if not 0 <= attributes["seed"] < 1 << 32:
         raise TypeRuleError(f"mersenne_twister: the seed {attributes['seed']} is not within 0 to 2^32 - 1")
     return [TensorType(dtypes.f64, tuple(attributes["shape"]))]

@@ -39,6 +39,7 @@ def identity(kind: str, dtype: dtypes.DType) -> Any:
 
 
 def _reduce_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype of x, its shape without `axes`."""
     (x,) = tensors(types, "reduce")
     axes = axes_of(attributes, x.rank, "reduce")
     if attributes["kind"] not in KINDS:

@@ -29,6 +29,9 @@ def _rule(what: str, operands: Sequence[DType], result: DType) -> Rule:
             one_dtype([kind, TensorType(wanted, kind.shape)], what)
         return [TensorType(result, given[0].shape)]
 
+    infer.__doc__ = (
+        f"{'Strings' if result is dtypes.string else result}, the shape of x, which all operands have."
+    )
     return infer
 
 
@@ -110,6 +113,7 @@ for _kind, (_operands, _result, _attributes, _meaning, _doc) in _OPS.items():
 
 
 def _format_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """Strings, the shape of x."""
     (x,) = tensors(types, "format")
     if x.dtype.kind in ("string", "complex") or x.dtype.is_small_float:
         raise TypeRuleError(f"format: {x.describe()} has no text")
@@ -133,6 +137,7 @@ declare(
 
 
 def _parse_rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The dtype `to`, the shape of x, which holds strings."""
     (x,) = tensors(types, "parse")
     to = attributes["to"]
     if x.dtype is not dtypes.string or to not in NUMBER:

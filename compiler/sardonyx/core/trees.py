@@ -23,6 +23,7 @@ _VOTES = ("leaf_first", "vote_targets", "vote_weights")
 
 
 def _rule(types: Sequence[Any], attributes: Mapping[str, Any]) -> list[Type]:
+    """The attribute `dtype`; (rows of x, `targets`)."""
     (x,) = tensors(types, "tree_ensemble")
     if x.rank != 2 or x.dtype not in (dtypes.f32, dtypes.f64):
         raise TypeRuleError(f"tree_ensemble: {x.describe()}; float32 or float64 of rank 2 is needed")

@@ -7,6 +7,7 @@ and the algebraic facts as traits.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -63,6 +64,12 @@ class OpDecl:
         least = sum(not o.startswith("*") and not o.endswith("?") for o in self.operands)
         most = float("inf") if any(o.startswith("*") for o in self.operands) else len(self.operands)
         object.__setattr__(self, "_arity", (least, most))
+
+    @property
+    def rule(self) -> str:
+        """The rule of the result types in words: the first paragraph of the docstring of ``infer``."""
+        text = inspect.getdoc(self.infer) if self.infer is not None else None
+        return " ".join((text or "").partition("\n\n")[0].split())
 
     def result_types(self, operand_types: Sequence[Any], attributes: Mapping[str, Any]) -> Sequence[Type]:
         """The types of the results; TypeRuleError if the operands or attributes do not fit."""

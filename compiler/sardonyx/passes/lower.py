@@ -24,6 +24,7 @@ from sardonyx.ops import registry
 
 __all__ = ["LowerToCore", "is_supported"]
 
+OnNode = Callable[[Op, Sequence["Value | None"], Sequence["Value | None"]], None]
 Body = Callable[[Builder, Sequence[Value]], list[Value]]
 
 _DEEPEST = 64  # calls within calls
@@ -31,14 +32,20 @@ _DEEPEST = 64  # calls within calls
 
 @dataclass(frozen=True)
 class LowerToCore:
-    """Replace every ``onnx`` op by core ops.  Requires the onnx level; ensures typed core ops only."""
+    """Replace every ``onnx`` op by core ops.  Requires the onnx level; ensures typed core ops only.
+
+    ``on_node(op, operands, results)`` is told of every node with the core values that it takes and gives.
+    """
 
     structures: Mapping[str, Any] | None = None  # of inputs that are sequences or optionals, by name
+    on_node: OnNode | None = None
     name: str = field(default="lower", init=False)
 
     def run(self, module: Module) -> bool:
         source = module.main
-        lowering = _Lowering(module.functions, Builder(Block()), structures=self.structures)
+        lowering = _Lowering(
+            module.functions, Builder(Block()), structures=self.structures, on_node=self.on_node
+        )
         module.functions = {source.name: lowering.main(source)}
         return True
 
@@ -59,6 +66,7 @@ class _Lowering:
     builder: Builder
     depth: int = 0
     structures: Mapping[str, Any] | None = None
+    on_node: OnNode | None = None
 
     def main(self, source: Function) -> Function:
         body = self.builder.block
@@ -120,6 +128,8 @@ class _Lowering:
             except CompileError as error:
                 raise at_node(error, location, named) from error
             self.name_results(op, results, values)
+            if self.on_node is not None:
+                self.on_node(op, operands, results)
         return []
 
     def body(self, region: Block, values: dict[Value, Value], scope: Mapping[str, Any]) -> Body:
