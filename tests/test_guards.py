@@ -28,7 +28,8 @@ LAYERS = (
     (
         "sardonyx.model sardonyx.specialised sardonyx.extension sardonyx.operator_table "
         "sardonyx.ablation sardonyx.reduce sardonyx.explore "
-        "sardonyx.listing sardonyx.listing_text sardonyx.profiling",
+        "sardonyx.listing sardonyx.listing_text sardonyx.profiling "
+        "sardonyx.explanation sardonyx.kernel_facts sardonyx.explainer",
         "what a program calls",
     ),
     ("sardonyx sardonyx.cli sardonyx.__main__", "what a user calls"),
