@@ -55,23 +55,60 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> NativeM
     description = read_description(name)
     _check(name, description)
     library = Library(name)
-    words = (ctypes.c_int32 * WORDS)()
-    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.address("sdx_cpu"))(ctypes.addressof(words))
-    missing = missing_features(list(words), description["features"]) if _machine() == "x86_64" else []
-    if missing:
-        raise RuntimeFault(
-            f"{name!r} was compiled for a CPU with {', '.join(missing)}, which this one does not have; "
-            "compile it for a plainer CPU"
-        )
+    if _machine() == "x86_64":
+        _check_cpu(name, description, library)
     prefix = description["name"]
     return NativeModel(
         library.address(f"{prefix}_run"),
-        library.address(f"{prefix}_weights"),
+        _constants(name, description, library),
         Signature.from_json(description["signature"]),
         threads=threads or description.get("threads") or _processors(),
         gate=library.address("sdx_gate"),
         keep=library,
     )
+
+
+def _check_cpu(path: str, description: dict[str, Any], library: Library) -> None:
+    """RuntimeFault if the CPU cannot run the code; of several levels, none of them."""
+    words = (ctypes.c_int32 * WORDS)()
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.address("sdx_cpu"))(ctypes.addressof(words))
+    levels = description.get("levels") or [description]
+    lacking = [missing_features(list(words), level["features"]) for level in levels]
+    if all(lacking):
+        fewest = min(lacking, key=len)
+        raise RuntimeFault(
+            f"{path!r} was compiled for a CPU with {', '.join(fewest)}, which this one does not have; "
+            "compile it for a plainer CPU"
+        )
+
+
+def _constants(path: str, description: dict[str, Any], library: Library) -> int:
+    """Where a library's constants are; RuntimeFault if they lie in a file that is not there or not the right one."""
+    prefix = description["name"]
+    if "weights_file" not in description:
+        return library.address(f"{prefix}_weights")
+    places = [os.path.dirname(path), os.path.dirname(os.path.realpath(path))]  # a library may be a link
+    files = [os.path.normpath(os.path.join(place, description["weights_file"])) for place in places]
+    file = next((f for f in files if os.path.exists(f)), files[0])
+    kinds = [ctypes.c_int32, ctypes.c_char_p]
+    code = ctypes.CFUNCTYPE(*kinds)(library.address(f"{prefix}_open"))(os.fsencode(file))
+    if code:
+        raise RuntimeFault(f"the weights of {path!r} {_WEIGHTS.get(code, 'cannot be used')}: {file!r}")
+    create = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)(library.address(f"{prefix}_create"))
+    destroy = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.address(f"{prefix}_destroy"))
+    context = create(1)  # only the library knows where it mapped the file
+    if not context:
+        raise RuntimeFault(f"there is no memory for a context of {path!r}")
+    address = ctypes.c_int64.from_address(context).value
+    destroy(context)
+    return address
+
+
+_WEIGHTS = {
+    1: "are missing or cannot be read",
+    2: "have another size than they should: the file was cut short, or is of another model",
+    3: "are damaged, or of another model",
+}
 
 
 def read_description(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -359,3 +359,13 @@ def test_features_need_the_operating_system() -> None:
     words[-1] = 0xE7
     assert has_features(words)["avx512f"] and not has_features(words)["amx-tile"]
     assert missing_features([0] * WORDS, ["sse2", "no such feature"]) == ["sse2"]
+
+
+@pytest.mark.skipif(not host_target().triple.startswith("x86_64"), reason="features of x86-64")
+def test_one_of_the_levels_has_to_fit(copy: Path) -> None:
+    plain, missing = {"cpu": "a", "features": ["sse2"]}, {"cpu": "b", "features": ["xop", "lwp"]}
+    reseal(copy, levels=[missing, plain])
+    assert len(sardonyx_runtime.load(copy).run(feeds())) == 3
+    reseal(copy, levels=[missing, missing])
+    with pytest.raises(RuntimeFault, match=r"CPU with .*lwp"):
+        sardonyx_runtime.load(copy)

@@ -41,7 +41,7 @@ def artifact_text(
         f"@{prefix}_info_size = constant i64 {len(info)}, align 8\n"
         + contexts_text(prefix, signature.chunks, threads)
         + fault_text(prefix, signature)
-        + unloading_text(triple)
+        + unloading_text(triple, constants.unloaded)
     )
 
 

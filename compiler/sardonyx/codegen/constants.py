@@ -28,6 +28,7 @@ class Inside:
     written_out: bool = False
 
     exports = ("weights",)  # behind the prefix
+    unloaded = ""  # the function that is called when the library is unloaded
 
     def text(self, prefix: str) -> str:
         size = max(len(self.data), _MARK) + PADDING
@@ -76,6 +77,7 @@ class Beside:
     close_on_exec: int
 
     exports = ("open",)
+    unloaded = "sdx.unmap"
 
     def text(self, prefix: str) -> str:
         name = self.name.encode() + b"\0"
@@ -138,6 +140,18 @@ look:
 done:
   %there = phi ptr [ %first, %entry ], [ %second, %look ]
   ret ptr %there
+}}
+
+define internal void @sdx.unmap() nounwind {{
+  %memory = load atomic ptr, ptr @sdx.mapped acquire, align 8
+  %none = icmp eq ptr %memory, null
+  br i1 %none, label %done, label %some
+some:
+  store atomic ptr null, ptr @sdx.mapped release, align 8
+  %code = call i32 @munmap(ptr %memory, i64 {size})
+  br label %done
+done:
+  ret void
 }}
 
 ; See sardonyx_runtime/digest.py.

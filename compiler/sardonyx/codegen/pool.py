@@ -71,14 +71,20 @@ def pool_text(triple: str) -> str:
     )
 
 
-def unloading_text(triple: str) -> str:
-    """The LLVM text by which a library stops its pool when the system unloads it, or the process ends."""
+def unloading_text(triple: str, then: str = "") -> str:
+    """The LLVM text by which a library stops its pool when the system unloads it, or the process ends.
+
+    ``then`` names a function of the same module that is called last.
+    """
     if not _has_pool(triple):
         return ""
     kind = "{ i32, ptr, ptr }"
+    last = f"  call void @{then}()\n" if then else ""
     return (
         "declare void @sdx_stop()\n"
-        f"@llvm.global_dtors = appending global [1 x {kind}] [{kind} {{ i32 65535, ptr @sdx_stop, ptr null }}]\n"
+        f"define internal void @sdx.unload() nounwind {{\n  call void @sdx_stop()\n{last}  ret void\n}}\n"
+        f"@llvm.global_dtors = appending global [1 x {kind}] "
+        f"[{kind} {{ i32 65535, ptr @sdx.unload, ptr null }}]\n"
     )
 
 
