@@ -48,6 +48,26 @@ def test_usage_errors(sardonyx: Sardonyx, floor_ge: Path, arguments: list[str], 
     assert message in result.err
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "times.json'"),
+        ("{}", "this is no profile"),
+        (
+            '{"format": "sardonyx-profile", "version": 1, "seconds": 1, "kernels": [], "nodes": []}',
+            "of another model",
+        ),
+    ],
+)
+def test_profiles_that_do_not_fit(
+    sardonyx: Sardonyx, floor_ge: Path, tmp_path: Path, text: str, message: str
+) -> None:
+    (tmp_path / "times.json").write_text(text, encoding="utf-8")
+    result = sardonyx("explore", floor_ge, "--profile", tmp_path / "times.json")
+    assert result.code == 2
+    assert message in result.err
+
+
 def test_a_missing_library_is_named(
     sardonyx: Sardonyx, floor_ge: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

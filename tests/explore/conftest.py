@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 
-from sardonyx.explore import explore, render
+from sardonyx.explore import Exploration, explore, render
 
 from ..helpers import make_model
 
@@ -78,6 +78,23 @@ def branches() -> onnx.ModelProto:
             y = Floor(b)
         }
     """)
+
+
+def profile_of(found: Exploration) -> dict[str, Any]:
+    """A profile in which the kernels take 1, 2, 3 ... ms, each evenly for the nodes of its first launch."""
+    kernels, nodes = [], []
+    total = sum(range(len(found.main["kernels"]) + 1)) * 1e-3
+    for number, kernel in enumerate(found.main["kernels"]):
+        seconds = (number + 1) * 1e-3
+        figures = {"share": seconds / total, "share_of_peak": 0.25, "bound": "memory"}
+        kernels.append({"kernel": kernel["symbol"], "seconds": seconds, **figures})
+        first = kernel["launches"][0]
+        nodes += [
+            {"path": "main", "name": found.main["nodes"][n]["name"], "seconds": seconds / len(first)}
+            for n in first
+        ]
+    form = {"format": "sardonyx-profile", "version": 1, "seconds": total, "threads": 1, "runs": 10}
+    return {**form, "kernels": kernels, "nodes": nodes}
 
 
 Page = Callable[..., Path]

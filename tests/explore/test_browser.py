@@ -10,7 +10,9 @@ from typing import Any
 import onnx
 import pytest
 
-from .conftest import HOSTILE, Page, branches, floor_ge, layers, unequal, unheard
+from sardonyx.explore import explore
+
+from .conftest import HOSTILE, Page, branches, floor_ge, layers, profile_of, unequal, unheard
 from .test_page import hostile
 
 PATIENCE = 20.0  # seconds
@@ -209,6 +211,30 @@ def test_memory_and_kernels(browser: Any, page: Page) -> None:
     row.click()
     assert row.get_attribute("aria-selected") == "true"
     assert shown.selected
+    shown.no_errors()
+
+
+def test_a_profile(browser: Any, page: Page) -> None:
+    model = layers(1)
+    profile = profile_of(explore(model))
+    shown = Shown(browser, page(model, profile=profile))
+    assert shown.run("return document.querySelector('#colours').value") == "time"
+    shown.show(1, "times")
+    cells = [
+        [
+            row.text
+            for row in browser.find_elements("css selector", f'[data-view="{view}"] tbody td:first-child')
+        ]
+        for view in ("kernels", "times")
+    ]
+    slowest = len(profile["kernels"])
+    assert cells[0] == [f"{n}.00 ms" for n in range(slowest, 0, -1)]
+    assert len(cells[1]) == len(profile["nodes"])
+    browser.find_element("css selector", '[data-view="times"] tbody tr').click()
+    (name,) = shown.selected
+    most = max(profile["nodes"], key=lambda row: row["seconds"])
+    assert name == most["name"]
+    assert "of a run" in browser.find_element("id", "details").text
     shown.no_errors()
 
 

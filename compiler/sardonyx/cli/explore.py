@@ -10,7 +10,7 @@ import typer
 
 from sardonyx.cli.source import ModelArgument, checked
 from sardonyx.cli.terminal import amount, progress
-from sardonyx.explore import LayoutMissing, explore, render
+from sardonyx.explore import ForeignProfile, LayoutMissing, NoSuchNode, check_profile, explore, render
 from sardonyx.source import is_ir
 
 __all__ = ["command"]
@@ -53,7 +53,7 @@ def command(
     """
     if is_ir(checked(model)):
         raise typer.BadParameter(f"{model!r} is IR text; the page is of ONNX models", param_hint="MODEL")
-    times = None if profile is None else _read(profile)
+    times = None if profile is None else _profile(profile)
     target = output or Path(Path(model).with_suffix(".html").name)
     try:
         with progress("exploring") as report:
@@ -64,9 +64,9 @@ def command(
             "drawing the graph needs a library that is not installed: pip install 'sardonyx[explore]'",
             param_hint="explore",
         ) from None
-    except ValueError as error:
-        if node is None:
-            raise
+    except ForeignProfile as error:
+        raise typer.BadParameter(str(error), param_hint="--profile") from None
+    except NoSuchNode as error:
         raise typer.BadParameter(str(error), param_hint="--node") from None
     try:
         target.write_text(page, encoding="utf-8")
@@ -81,12 +81,12 @@ def command(
         raise found.error
 
 
-def _read(path: Path) -> Any:
+def _profile(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return check_profile(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise typer.BadParameter(
             f"cannot read {str(path)!r}: {error.strerror}", param_hint="--profile"
         ) from None
     except ValueError as error:
-        raise typer.BadParameter(f"{str(path)!r} is no JSON: {error}", param_hint="--profile") from None
+        raise typer.BadParameter(f"{str(path)!r}: {error}", param_hint="--profile") from None

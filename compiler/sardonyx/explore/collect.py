@@ -20,6 +20,7 @@ from sardonyx.explore.layout import BOX, lay_out
 from sardonyx.explore.lines import Text, module_text
 from sardonyx.explore.memory import memory_data
 from sardonyx.explore.outline import outline_of
+from sardonyx.explore.times import check_profile, times_data
 from sardonyx.frontend.importer import import_model
 from sardonyx.frontend.load import ModelSource
 from sardonyx.ir.graph import Function, Location, Module, walk
@@ -33,7 +34,12 @@ from sardonyx.pipeline import pipeline
 from sardonyx.targets.host import host_target, llvm_version
 from sardonyx_runtime.version import __version__
 
-__all__ = ["Exploration", "Report", "explore"]
+__all__ = ["Exploration", "NoSuchNode", "Report", "explore"]
+
+
+class NoSuchNode(ValueError):
+    """A pattern that matches no node of the model."""
+
 
 Report = Callable[[str, float], None]  # what is being done, and the part of all work that is done
 
@@ -70,9 +76,10 @@ def explore(
     """Collect everything about a model.
 
     ``node`` is a pattern of names: only kernels of such nodes are listed down to assembly.  ``profile`` is
-    what a profile file holds.  ``report`` is told of the progress.
+    what `sardonyx profile --json` has written.  ``report`` is told of the progress.
 
-    CompileError only if the file is no ONNX model; ValueError for a pattern that matches no node.
+    CompileError only if the file is no ONNX model; NoSuchNode for a pattern that matches no node;
+    ForeignProfile for a profile of another model.
     """
     return _Collector(node, target or host_target(), report).collect(model, profile)
 
@@ -92,6 +99,8 @@ class _Collector:
         self.reached = ""
 
     def collect(self, model: ModelSource, profile: dict[str, Any] | None) -> Exploration:
+        if profile is not None:
+            check_profile(profile)
         self.report("reading the model", 0)
         chosen: list[int] = []
         try:
@@ -118,7 +127,7 @@ class _Collector:
         found = [n for n, name in names if fnmatchcase(name, self.pattern)]
         if not found:
             some = ", ".join(name for _, name in names[:8]) or "none"
-            raise ValueError(f"no node matches {self.pattern!r}; the model's nodes are {some}")
+            raise NoSuchNode(f"no node matches {self.pattern!r}; the model's nodes are {some}")
         return found
 
     def stage(self, name: str, text: Text) -> Text:
@@ -258,7 +267,7 @@ class _Collector:
             "passes": self.passes,
             "kernels": self.kernels,
             "memory": self.memory,
-            "profile": profile,
+            "times": None if profile is None else times_data(profile, self.kernels, graph),
             "chosen": chosen,
             "error": self.error,
         }

@@ -60,8 +60,10 @@ class Details {
         { class: "link", type: "button", click: () => this.selection.showKernel(kernel) },
         cut(model.kernels[kernel].symbol, 14),
       ),
-      model.kernels[kernel].time ? ` (${duration(model.kernels[kernel].time)})` : "",
+      model.kernels[kernel].time ? ` (${duration(model.kernels[kernel].time.seconds)})` : "",
     ]);
+    const time = model.times?.nodes[number] ?? null;
+    if (time !== null) row("time", `${duration(time)}, ${percent(time / model.times.seconds)} of a run`);
     if (kernels.length) row("kernels", ...kernels.flat());
     else if (model.kernels.length && node.kind === "node") row("kernels", "none: computed while compiling, or only other shapes of the same memory");
     const title = node.kind === "node" || node.kind === "constant" ? node.op : node.kind;

@@ -70,6 +70,10 @@ function bytes(size) {
   return unit ? `${size.toFixed(1)} ${units[unit]}` : `${size} bytes`;
 }
 
+function percent(part) {
+  return `${(part * 100).toFixed(1)} %`;
+}
+
 function duration(seconds) {
   if (seconds < 1e-3) return `${(seconds * 1e6).toPrecision(3)} µs`;
   return seconds < 1 ? `${(seconds * 1e3).toPrecision(3)} ms` : `${seconds.toPrecision(3)} s`;

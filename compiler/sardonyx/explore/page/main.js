@@ -14,7 +14,8 @@ async function start() {
   chooseColours(model, graph);
 
   const last = model.stages.at(-1)?.id;
-  if (last) for (const id of model.kernels.length ? ["core", "asm"] : [last]) panes.add(id);
+  const wanted = model.kernels.length ? [model.times ? "kernels" : "core", "asm"] : [last];
+  if (last) wanted.forEach((id) => panes.add(id));
   byId("more").hidden = byId("panes").hidden = byId("divider").hidden = !last;
   byId("more").addEventListener("click", () => panes.add(panes.unused).scrollIntoView({ inline: "end" }));
   byId("short").addEventListener("change", () => {
@@ -70,10 +71,11 @@ function chooseColours(model, graph) {
 }
 
 function timeColour(model) {
-  const most = Math.max(...model.times, Number.MIN_VALUE);
-  return (number) => {
-    const part = Math.sqrt((model.times[number] ?? 0) / most);
-    return `color-mix(in srgb, ${styled("--accent")} ${Math.round(part * 85)}%, ${styled("--box")})`;
+  const times = model.times.nodes;
+  const most = times.reduce((best, time) => Math.max(best, time ?? 0), Number.MIN_VALUE);
+  return (number, strong) => {
+    const part = Math.sqrt((times[number] ?? 0) / most); // so that small times differ too
+    return `color-mix(in srgb, ${styled("--accent")} ${Math.round(part * 85)}%, ${styled(strong ? "--edge" : "--box")})`;
   };
 }
 

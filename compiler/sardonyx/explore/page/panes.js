@@ -17,6 +17,7 @@ class Panes {
     if (model.passes.length) found.set("passes", { title: "passes: what each changed", make: (context) => new PassesPane(context) });
     if (model.memory) found.set("memory", { title: "memory: the plan over time", make: (context) => new MemoryPane(context) });
     if (model.kernels.length) found.set("kernels", { title: "kernels: all, with times", make: (context) => new KernelsPane(context) });
+    if (model.times) found.set("times", { title: "times: nodes, the slowest first", make: (context) => new TimesPane(context) });
     return found;
   }
 
