@@ -83,8 +83,9 @@ def branches() -> onnx.ModelProto:
 def profile_of(found: Exploration) -> dict[str, Any]:
     """A profile in which the kernels take 1, 2, 3 ... ms, each evenly for the nodes of its first launch."""
     kernels, nodes = [], []
-    total = sum(range(len(found.main["kernels"]) + 1)) * 1e-3
-    for number, kernel in enumerate(found.main["kernels"]):
+    launched = [kernel for kernel in found.main["kernels"] if kernel["launches"]]
+    total = sum(range(len(launched) + 1)) * 1e-3
+    for number, kernel in enumerate(launched):
         seconds = (number + 1) * 1e-3
         figures = {"share": seconds / total, "share_of_peak": 0.25, "bound": "memory"}
         kernels.append({"kernel": kernel["symbol"], "seconds": seconds, **figures})

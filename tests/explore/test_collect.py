@@ -109,8 +109,12 @@ def test_passes_tell_what_they_changed(chain: Exploration) -> None:
 
 
 def test_kernels_are_shared_and_launched_often(chain: Exploration) -> None:
-    launches = sum(len(kernel["launches"]) for kernel in chain.main["kernels"])
-    assert launches > len(chain.main["kernels"])
+    *kernels, entry = chain.main["kernels"]
+    assert sum(len(kernel["launches"]) for kernel in kernels) > len(kernels)
+    assert not entry["launches"]
+    launching = lines_of(chain, "planned", "block1/Tanh_d")
+    assert any("loop.launch" in line for line in launching)
+    assert "loop.launch" in chain.sections[entry["section"]]["loop"]["text"]
 
 
 def test_memory_does_not_overlap(chain: Exploration) -> None:

@@ -12,10 +12,11 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from sardonyx.codegen.compile import kernel_text, whole_program_text
 from sardonyx.errors import CompileError
 from sardonyx.explore.changes import changes
 from sardonyx.explore.graph import Graph, graph_of
-from sardonyx.explore.kernels import KERNEL_STAGES, kernel_data, raw_llvm
+from sardonyx.explore.kernels import KERNEL_STAGES, emitted, kernel_data
 from sardonyx.explore.layout import BOX, lay_out
 from sardonyx.explore.lines import Text, module_text
 from sardonyx.explore.memory import memory_data
@@ -25,7 +26,8 @@ from sardonyx.frontend.importer import import_model
 from sardonyx.frontend.load import ModelSource
 from sardonyx.ir.graph import Function, Location, Module, walk
 from sardonyx.kernels.target import Target
-from sardonyx.listing import kernel_listing
+from sardonyx.listing import kernel_listing, program_listing
+from sardonyx.parts import ENTRY
 from sardonyx.pass_manager import PassRun, run_steps
 from sardonyx.passes.plan_memory import plan_memory
 from sardonyx.passes.program import Program
@@ -188,8 +190,10 @@ class _Collector:
         launches = _launches(program)
         for number, (symbol, function) in enumerate(program.kernels.items()):
             done = number / len(program.kernels)
-            self.report(f"kernel {number + 1} of {len(program.kernels)}", 0.35 + 0.6 * done)
+            self.report(f"kernel {number + 1} of {len(program.kernels)}", 0.35 + 0.55 * done)
             self.kernel(program, symbol, function, launches.get(symbol, []), set(chosen))
+        if not chosen:
+            self.entry_point(program)
 
     def kernel(
         self, program: Program, symbol: str, function: Function, launches: list[Location], chosen: set[int]
@@ -211,8 +215,17 @@ class _Collector:
         if listed:
             group = program.group_of_kernel.get(symbol)
             listing = kernel_listing(function, symbol, self.target, group, location)
-            llvm = raw_llvm(function, symbol, self.target, members)
+            llvm = emitted(kernel_text(function, symbol, self.target), members)
             self.result.sections[section] = kernel_data(function, listing, llvm, self.graph, members)
+
+    def entry_point(self, program: Program) -> None:
+        """The function that launches the kernels, listed as one of them."""
+        self.report("the entry point", 0.9)
+        section = f"kernel{len(self.kernels)}"
+        self.kernels.append({"symbol": ENTRY, "nodes": 0, "launches": [], "section": section})
+        listing = program_listing(program, self.target)
+        llvm = emitted(whole_program_text(program, self.target, ENTRY), 0)
+        self.result.sections[section] = kernel_data(program.main, listing, llvm, self.graph, 0)
 
     def failed(self, error: CompileError) -> None:
         self.result.error = error

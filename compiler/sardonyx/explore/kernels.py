@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sardonyx.codegen.compile import kernel_text
 from sardonyx.explore.graph import Graph
 from sardonyx.explore.lines import Text, located_lines
 from sardonyx.ir.graph import Function
-from sardonyx.kernels.target import Target
 from sardonyx.listing import KernelListing
 
-__all__ = ["KERNEL_STAGES", "kernel_data", "raw_llvm"]
+__all__ = ["KERNEL_STAGES", "emitted", "kernel_data"]
 
 KERNEL_STAGES = ("loop", "llvm", "llvm-opt", "asm")
 
 
-def raw_llvm(function: Function, symbol: str, target: Target, nodes: int) -> Text:
-    """The LLVM IR of a kernel as it is emitted; its lines do not tell where they come from."""
+def emitted(llvm: str, nodes: int) -> Text:
+    """LLVM IR as it is emitted; its lines do not tell where they come from."""
     text = Text()
-    for line in kernel_text(function, symbol, target).strip("\n").split("\n"):
+    for line in llvm.strip("\n").split("\n"):
         text.add(line, nodes)
     return text
 

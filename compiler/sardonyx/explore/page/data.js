@@ -43,11 +43,17 @@ class Model {
     return owner === null ? [] : [owner, ...this.owners(owner)];
   }
 
+  /** What a kernel computes, in words; the entry point launches the others. */
+  kernelLabel(kernel, most) {
+    const [first] = this.kernels[kernel].launches;
+    return first ? this.labels(first, most) : "the entry point";
+  }
+
   /** The launches of a kernel whose nodes correspond, one by one, to those that its code was made for. */
   likeLaunches(kernel) {
     const { launches } = this.kernels[kernel];
     const operators = (launch) => launch.map((node) => this.nodes[node].op).join();
-    return launches.filter((launch) => operators(launch) === operators(launches[0]));
+    return launches.filter((launch, n) => n === 0 || operators(launch) === operators(launches[0]));
   }
 
   /** A node in words: operator and name. */
@@ -56,9 +62,15 @@ class Model {
     return node.name && node.name !== node.op ? `${node.op} ${node.name}` : node.op;
   }
 
+  /** The same in little room: long names differ at their ends. */
+  shortLabel(number) {
+    const { op, name } = this.nodes[number];
+    return name.length > 30 ? `${op} …${name.slice(-28)}` : this.label(number);
+  }
+
   /** Some nodes in words. */
   labels(numbers, most = 4) {
-    const shown = numbers.slice(0, most).map((number) => this.label(number));
+    const shown = numbers.slice(0, most).map((number) => this.shortLabel(number));
     if (numbers.length > most) shown.push(`${numbers.length - most} more`);
     return shown.join(", ") || "no node";
   }

@@ -33,19 +33,17 @@ class Table {
 
 /** A bar as long as the part, and the part in percent. */
 function share(part) {
-  return element("span", {}, element("span", { class: "share", style: `width:${Math.round(part * 60)}px` }), percent(part));
+  return element("span", { class: "part" }, element("span", { class: "share", style: `width:${Math.round(part * 60)}px` }), percent(part));
 }
 
 class KernelsPane {
   constructor({ model, selection }) {
     Object.assign(this, { model, selection });
     const { times } = model;
-    const note = times
-      ? `${model.kernels.length} kernels; a run takes ${duration(times.seconds)} on ${times.threads} threads`
-      : `${model.kernels.length} kernels; with --profile their times`;
+    const note = times ? `a run takes ${duration(times.seconds)} on ${times.threads} threads` : "with --profile their times";
     this.tools = [element("span", { class: "count" }, note)];
     const timed = [["time", true], ["share", false], ["of peak", true]];
-    const columns = [...(times ? timed : []), ["launches", true], ["kernel", false], ["nodes", false]];
+    const columns = [...(times ? timed : []), ["launches", true], ["nodes and kernel", false]];
     this.table = new Table("Kernels", columns);
     this.root = element("div", { class: "body" }, this.table.root);
     const seconds = (n) => model.kernels[n].time?.seconds ?? 0;
@@ -68,11 +66,12 @@ class KernelsPane {
       ? [
           time ? duration(time.seconds) : "",
           time ? share(time.share) : "",
-          time ? `${percent(time.share_of_peak)}${time.bound ? `, ${time.bound}` : ""}` : "",
+          time ? element("span", { title: time.bound && `bound by ${time.bound}` }, percent(time.share_of_peak)) : "",
         ]
       : [];
-    const name = element("span", { class: "type", title: symbol }, cut(symbol, 12));
-    const cells = [...measured, String(launches.length), name, model.labels(launches[0] ?? [], 5)];
+    const name = element("div", { class: "type" }, symbol);
+    const label = element("div", {}, model.kernelLabel(number, 5), name);
+    const cells = [...measured, String(launches.length), label];
     return this.table.add(cells, () => this.selection.select(model.sets[nodes], this, { kernel: number }));
   }
 
@@ -87,12 +86,12 @@ class TimesPane {
     const { nodes, seconds } = model.times;
     const order = nodes.flatMap((time, n) => (time === null ? [] : [n])).sort((a, b) => nodes[b] - nodes[a]);
     this.tools = [element("span", { class: "count" }, `${order.length} nodes; where they share kernels, an estimate`)];
-    this.table = new Table("Times of nodes", [["time", true], ["share", false], ["node", false], ["makes", false]]);
+    this.table = new Table("Times of nodes", [["time", true], ["share", false], ["node", false]]);
     this.root = element("div", { class: "body" }, this.table.root);
     this.rows = new Map(
       order.map((n) => {
-        const [, type] = model.tensors[model.nodes[n].outputs[0]] ?? ["", ""];
-        const cells = [duration(nodes[n]), share(nodes[n] / seconds), model.label(n), element("span", { class: "type" }, type)];
+        const name = element("span", { title: model.label(n) }, model.shortLabel(n));
+        const cells = [duration(nodes[n]), share(nodes[n] / seconds), name];
         return [n, this.table.add(cells, () => selection.select([n], this))];
       }),
     );

@@ -9,7 +9,7 @@ async function start() {
   const details = new Details(model, selection);
 
   const nodes = model.nodes.filter((node) => node.kind === "node" || node.kind === "constant").length;
-  byId("facts").textContent = `${nodes.toLocaleString("en")} nodes, ${model.kernels.length} kernels. ${model.made}`;
+  byId("facts").textContent = `${nodes.toLocaleString("en")} nodes, ${model.kernels.filter((one) => one.launches.length).length} kernels. ${model.made}`;
   if (model.error) showError(model, selection);
   chooseColours(model, graph);
 

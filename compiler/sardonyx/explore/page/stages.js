@@ -77,8 +77,7 @@ class StagePane {
     const mine = [...new Set([...selection.nodes].flatMap((node) => model.kernelsOf[node]))];
     const others = model.kernels.map((_, n) => n).filter((n) => !mine.includes(n));
     const option = (n) => {
-      const { symbol, launches } = model.kernels[n];
-      const name = `${cut(symbol, 11)}  ${model.labels(launches[0] ?? [], 2)}`;
+      const name = `${cut(model.kernels[n].symbol, 11)}  ${model.kernelLabel(n, 2)}`;
       return element("option", { value: n, selected: n === selection.kernel }, cut(name, 70));
     };
     const group = (label, members) => (members.length ? [element("optgroup", { label }, ...members.map(option))] : []);
