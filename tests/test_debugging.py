@@ -267,6 +267,18 @@ def test_an_exported_library_keeps_names_and_lines(path: Path, folder: Path, tmp
     assert "Softmax" not in plain and ".debug_line" not in plain
 
 
+@needs_linker
+def test_a_library_made_ahead_of_time_has_its_texts_beside_it(path: Path, tmp_path: Path) -> None:
+    library = tmp_path / "model.so"
+    assert sardonyx.compile_to(path, library, debug=True)[0] == library
+    texts = {p.name.rpartition("-")[0] for p in (tmp_path / "model.so.debug").iterdir()}
+    assert {"Softmax_2", "Softmax_3", "main"} <= texts
+    assert (
+        sardonyx_runtime.load(library).run([X])[0].tobytes() == sardonyx.compile(path).run([X])[0].tobytes()
+    )
+    assert b"Softmax_2__k_" in library.read_bytes()
+
+
 def test_texts_are_those_of_the_lines(tmp_path: Path, path: Path) -> None:
     for function in program_of(path, named=True).kernels.values():
         source = debug_source(Debug(tmp_path), function)

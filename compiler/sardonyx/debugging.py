@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import secrets
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -136,11 +137,10 @@ def _write(path: Path, data: bytes) -> None:
             return
     except OSError:
         pass
+    new = path.with_name(f".new-{secrets.token_hex(8)}")
     try:
-        number, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
-        with open(number, "wb") as file:
-            file.write(data)
-        os.replace(name, path)
+        new.write_bytes(data)
+        os.replace(new, path)
     except OSError as error:
         raise CompileError(
             f"the listing {str(path)!r} cannot be written: {error}", hint="choose another debug_dir"

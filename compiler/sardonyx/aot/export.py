@@ -22,6 +22,7 @@ from sardonyx.build_options import USUAL, BuildOptions
 from sardonyx.codegen.artifact import PREFIX, exports
 from sardonyx.codegen.constants import Beside, Inside
 from sardonyx.codegen.objects import code_size, machine_text
+from sardonyx.debugging import debug_options
 from sardonyx.errors import CompileError
 from sardonyx.frontend.load import ModelSource
 from sardonyx.kernels.target import Target
@@ -49,6 +50,7 @@ def compile_to(
     dims: Mapping[str, int] | None = None,
     weights: str | os.PathLike[str] = INSIDE,
     name: str = PREFIX,
+    debug: bool = False,
 ) -> list[Path]:
     """Compile a model (a path, bytes, or a ``ModelProto``) into a file that needs nothing of Sardonyx.
 
@@ -63,14 +65,18 @@ def compile_to(
     ``threads`` is how many threads a run may use where its caller does not say; ``dims`` gives sizes to
     symbols of the inputs' shapes; ``weights`` is ``inside``, ``beside`` (in a file that the library maps into
     memory when it is used, ``model.weights`` for ``model.so``), or the path of that file; ``name`` is what the
-    symbols begin with.
+    symbols begin with.  ``debug`` adds debug information: symbols name the nodes, lines are those of the kernels'
+    texts in the folder ``<path>.debug``, see docs/debugging.md.
 
     A C header and a manifest (JSON) are written beside it.  Returns the files that were written, ``path``
     first; they appear only when they are complete.
     CompileError if the model cannot be compiled, or there is no linker; OSError if a file cannot be written.
     """
     targets = targets_for(target, cpu, features)
-    return write_model(model, path, targets, threads=threads, dims=dims, weights=weights, name=name)
+    build = BuildOptions(debug=debug_options(True, f"{os.fspath(path)}.debug")) if debug else USUAL
+    return write_model(
+        model, path, targets, threads=threads, dims=dims, weights=weights, name=name, build=build
+    )
 
 
 def write_model(

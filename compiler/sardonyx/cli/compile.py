@@ -41,6 +41,9 @@ def command(
     name: Annotated[
         str, typer.Option(metavar="PREFIX", help="What the names of the symbols begin with.")
     ] = "sdx_model",
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Add debug information; its texts go to the folder OUT.debug.")
+    ] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Compile a model ahead of time to a file that needs nothing of Sardonyx to run.
@@ -81,6 +84,7 @@ def command(
                 dims=sizes,
                 weights=weights,
                 name=name,
+                debug=debug,
             )
     except OSError as error:
         raise typer.BadParameter(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
@@ -38,8 +38,8 @@ COMMANDS = {
     "demo": ("sardonyx.cli.demo", "Compile, run and check a small model that is made on the spot."),
 }
 
-# Options whose value may be left out: the values, the first being meant by the bare option.
-_OPTIONAL_VALUES = {"--compare": ("reference", "onnxruntime"), "--debug": ("gdb", "perf")}
+# Options whose value may be left out, by command: the values, the first being meant by the bare option.
+_OPTIONAL_VALUES = {"run": {"--compare": ("reference", "onnxruntime"), "--debug": ("gdb", "perf")}}
 
 _HELP = """Sardonyx compiles ONNX models to native code for this machine's CPU.
 
@@ -64,8 +64,9 @@ Exit codes of all commands:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line (without the program's name); ends the process with its exit code."""
-    arguments = _spelled_out(sys.argv[1:] if arguments is None else arguments)
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
     called = next((a for a in arguments if not a.startswith("-")), "")
+    arguments = _spelled_out(arguments, _OPTIONAL_VALUES.get(called, {}))
     completing = "_SARDONYX_COMPLETE" in os.environ
     app = typer.Typer(help=_HELP, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
     app.callback()(_options)
@@ -76,12 +77,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(0)
 
 
-def _spelled_out(arguments: Sequence[str]) -> list[str]:
+def _spelled_out(arguments: Sequence[str], optional: Mapping[str, Sequence[str]]) -> list[str]:
     """The arguments with the values that were left out."""
     full: list[str] = []
     for number, argument in enumerate(arguments):
         full.append(argument)
-        values = _OPTIONAL_VALUES.get(argument, ())
+        values = optional.get(argument, ())
         if values and not set(values) & set(arguments[number + 1 : number + 2]):
             full.append(values[0])
     return full
