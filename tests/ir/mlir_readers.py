@@ -24,6 +24,9 @@ def through_xdsl(text: str) -> str:
     context.load_dialect(importlib.import_module("xdsl.dialects.func").Func)
     module = importlib.import_module("xdsl.parser").Parser(context, text).parse_module()
     module.verify()
+    for op in module.walk():  # xDSL may print the same name for two values: names are left out
+        for value in (*op.results, *(a for region in op.regions for b in region.blocks for a in b.args)):
+            value.name_hint = None
     printed = io.StringIO()
     printer = importlib.import_module("xdsl.printer").Printer
     printer(printed, print_generic_format=True, print_debuginfo=True).print_op(module)
