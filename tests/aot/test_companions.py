@@ -58,3 +58,11 @@ def test_our_own_are_replaced(tmp_path: Path) -> None:
 def test_of_a_compiled_model(tmp_path: Path) -> None:
     model = sardonyx.compile(demo_model(), threads=1)
     assert model.export(tmp_path / "net.so") == [tmp_path / f"net.{suffix}" for suffix in ("so", "h", "json")]
+
+
+def test_the_documentation_knows_every_key(tmp_path: Path) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "abi.md").read_text(encoding="utf-8")
+    sardonyx.compile_to(demo_model(), tmp_path / "net.o", threads=2)
+    manifest = json.loads((tmp_path / "net.json").read_text(encoding="utf-8"))
+    keys = {*manifest, *manifest["signature"], *manifest["files"]["net.o"]}
+    assert not {key for key in keys if f"`{key}`" not in page}
