@@ -80,6 +80,16 @@ def branches() -> onnx.ModelProto:
     """)
 
 
+def functions() -> onnx.ModelProto:
+    """A function of the model's own, called twice."""
+    return onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 21, "own" : 1]>
+        calls (float[N] x) => (float[N] y) { a = own.curve(x)  y = own.curve(a) }
+        <domain: "own", opset_import: ["" : 21]>
+        curve (v) => (w) { u = Abs(v)  w = Sqrt(u) }
+    """)
+
+
 def profile_of(found: Exploration) -> dict[str, Any]:
     """A profile in which the kernels take 1, 2, 3 ... ms, each evenly for the nodes of its first launch."""
     kernels, nodes = [], []

@@ -12,7 +12,7 @@ import pytest
 
 from sardonyx.explore import explore
 
-from .conftest import HOSTILE, Page, branches, floor_ge, layers, profile_of, unequal, unheard
+from .conftest import HOSTILE, Page, branches, floor_ge, functions, layers, profile_of, unequal, unheard
 from .test_page import hostile
 
 PATIENCE = 20.0  # seconds
@@ -255,6 +255,21 @@ def test_subgraphs(browser: Any, page: Page) -> None:
     shown.click_node(name)
     shown.until(lambda: shown.selected == [name])
     assert shown.until(lambda: shown.rows("core", "strong"))
+    shown.no_errors()
+
+
+def test_functions(browser: Any, page: Page) -> None:
+    """A call is selected as well by itself as by a node inside of the function, which all calls share."""
+    shown = Shown(browser, page(functions()))
+    shown.click_node("curve_0")
+    assert shown.until(lambda: [row.split("=")[1].split()[0] for row in shown.rows("core", "strong")]) == [
+        "core.abs",
+        "core.sqrt",
+    ]
+    browser.find_element("partial link text", "Sqrt").click()
+    shown.until(lambda: shown.selected == ["Sqrt_1"])
+    rows = shown.until(lambda: shown.rows("core", "strong"))
+    assert len(rows) == 2 and all("core.sqrt" in row for row in rows)
     shown.no_errors()
 
 

@@ -254,6 +254,7 @@ class _Collector:
                     "inputs": node.inputs,
                     "outputs": node.outputs,
                     "scope": node.scope,
+                    "calls": node.calls,
                     "at": _rounded(picture.places[number]) if number in picture.places else None,
                 }
                 for number, node in enumerate(graph.nodes)

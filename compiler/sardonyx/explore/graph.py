@@ -36,6 +36,7 @@ class Node:
     family: str = ""
     attributes: str = ""
     inner: list[int] = field(default_factory=list)  # scopes of its subgraphs
+    calls: int | None = None  # scope of the function that it calls
 
 
 @dataclass(frozen=True)
@@ -138,10 +139,13 @@ class _Reader:
         self.producer: dict[Value, int] = {}
 
     def read(self, module: Module) -> Graph:
+        functions: dict[str, int] = {}
         for function in module.functions.values():
             main = function.name == "main"
             title = function.attributes.get("graph_name") or "graph" if main else function.name
-            self.scope(function.body, title, None, outputs=_output_names(function))
+            functions[function.name] = self.scope(function.body, title, None, _output_names(function))
+        for node in self.graph.nodes:
+            node.calls = functions.get(f"{node.domain}::{node.op}")
         return self.graph
 
     def scope(self, block: Block, title: str, owner: int | None, outputs: tuple[str, ...]) -> int:

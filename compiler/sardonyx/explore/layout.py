@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 
 from sardonyx.explore.graph import Graph
 
@@ -21,6 +22,7 @@ __all__ = ["BOX", "Frame", "LayoutMissing", "Picture", "Point", "lay_out"]
 BOX = (168, 40)  # width and height of a node
 _SPACING = (196, 84)  # from the middle of a node to that of the next, across and down
 _GAP = 48  # around frames
+_MOST_BENDS = 60_000  # places where edges pass layers; laying out as many takes some seconds
 _TITLE = 28  # height of a frame's title
 
 Point = tuple[float, float]
@@ -103,6 +105,7 @@ def _flat(nodes: Sequence[int], edges: Sequence[tuple[int, int]]) -> Picture:
     picture = Picture()
     left = 0.0
     joined: set[int] = set()
+    edges, skipped = _without_longest(edges)
     # The library knows nodes by numbers from 0; those it adds on long edges get the numbers behind.
     numbers = {n: i for i, n in enumerate(dict.fromkeys(n for edge in edges for n in edge))}
     names = list(numbers)
@@ -126,12 +129,36 @@ def _flat(nodes: Sequence[int], edges: Sequence[tuple[int, int]]) -> Picture:
     for position, node in enumerate(lonely):
         row, column = divmod(position, across)
         picture.places[node] = (left + BOX[0] / 2 + column * _SPACING[0], BOX[1] / 2 + row * _SPACING[1])
+    picture.ways.update({(a, b): [picture.places[a], picture.places[b]] for a, b in skipped})
     if picture.places:
         picture.size = (
             max(x for x, _ in picture.places.values()) + BOX[0] / 2,
             max(y for _, y in picture.places.values()) + BOX[1] / 2,
         )
     return picture
+
+
+def _without_longest(edges: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """The edges that are laid out, and those left out because they would pass through too many layers in all.
+
+    Each layer that an edge passes costs a place in it.  A mask that every layer of a deep model reads would
+    take minutes; such edges are drawn straight instead, the longest first.
+    """
+    sources: dict[int, list[int]] = {}
+    for a, b in edges:
+        sources.setdefault(b, []).append(a)
+    layers: dict[int, int] = {}
+    for node in TopologicalSorter(sources).static_order():
+        layers[node] = max((layers[source] + 1 for source in sources.get(node, ())), default=0)
+    spans = sorted(((layers[b] - layers[a], (a, b)) for a, b in edges))
+    kept: list[tuple[int, int]] = []
+    bends = 0
+    for span, edge in spans:
+        bends += span - 1
+        if bends > _MOST_BENDS:
+            break
+        kept.append(edge)
+    return sorted(kept), [edge for _, edge in spans[len(kept) :]]
 
 
 def _within(

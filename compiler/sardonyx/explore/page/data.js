@@ -34,7 +34,13 @@ class Model {
         this.kernelsOf[node].push(number);
       }
     });
+    this.inFunction = this.nodes.map((_, number) => this.root(number) > 0);
     this.byName = new Map(this.nodes.map((node, number) => [node.name, number]).reverse());
+  }
+
+  /** The outermost graph that a node is in: 0, or that of a function. */
+  root(number) {
+    return this.nodes[this.owners(number).at(-1) ?? number].scope;
   }
 
   /** The nodes in whose subgraphs a node stands. */

@@ -52,6 +52,10 @@ class Details {
     });
     const scopes = model.scopes.map((scope, n) => n).filter((n) => model.scopes[n].owner === number);
     if (scopes.length) row("subgraphs", scopes.map((n) => model.scopes[n].title).join(", "));
+    if (node.calls !== null) {
+      const inside = model.nodes.flatMap((one, n) => (one.scope === node.calls && one.kind === "node" ? [n] : []));
+      row("calls", `${model.scopes[node.calls].title}: `, ...this.links(inside));
+    }
     if (node.scope) row("inside of", model.scopes[node.scope].title);
     const kernels = model.kernelsOf[number].map((kernel, i) => [
       i ? ", " : "",

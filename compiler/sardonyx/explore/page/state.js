@@ -53,7 +53,7 @@ class Selection extends EventTarget {
   }
 
   /**
-   * For each set of nodes: 2 if all of it is selected, 1 if a part, 0 if nothing; subgraphs with their node.
+   * For each set of nodes: 2 if all of it is selected, 1 if a part, 0 if nothing; subgraphs count with their node.
    * In the code of a kernel, nodes stand for those of the group that it was made for.
    */
   weights(kernel = null) {
@@ -69,8 +69,10 @@ class Selection extends EventTarget {
       }
     }
     return this.model.sets.map((set) => {
-      const inside = set.reduce((count, node) => count + (selected[node] ? 1 : 0), 0);
-      return inside === 0 ? 0 : inside === set.length ? 2 : 1;
+      if (!set.some((node) => selected[node])) return 0;
+      // What a function's node became names the call too: either of them is enough.
+      const levels = [true, false].map((level) => set.filter((node) => this.model.inFunction[node] === level));
+      return levels.some((level) => level.length && level.every((node) => selected[node])) ? 2 : 1;
     });
   }
 }
