@@ -52,3 +52,11 @@ def test_a_deep_graph_with_many_long_edges_is_laid_out_in_time() -> None:
     for way in picture.ways.values():
         heights = [y for _, y in way]
         assert heights == sorted(heights)
+
+
+def test_a_very_deep_graph_is_no_danger_to_the_stack() -> None:
+    count = 30_000
+    scope = ScopeGraph("g", None, list(range(count)), [Edge(n, n + 1, 0) for n in range(count - 1)])
+    picture = lay_out(Graph([Node(str(n), "Op", "node", 0) for n in range(count)], [], [scope]))
+    heights = [picture.places[n][1] for n in range(count)]
+    assert heights == sorted(heights)

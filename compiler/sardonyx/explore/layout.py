@@ -6,9 +6,12 @@ right of the graph that it is in, as near to the height of the node as the frame
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
+from typing import Any
 
 from sardonyx.explore.graph import Graph
 
@@ -23,6 +26,7 @@ BOX = (168, 40)  # width and height of a node
 _SPACING = (196, 84)  # from the middle of a node to that of the next, across and down
 _GAP = 48  # around frames
 _MOST_BENDS = 60_000  # places where edges pass layers; laying out as many takes some seconds
+_STACK = 512 << 20  # bytes, of which only what is used is ever there
 _TITLE = 28  # height of a frame's title
 
 Point = tuple[float, float]
@@ -110,7 +114,7 @@ def _flat(nodes: Sequence[int], edges: Sequence[tuple[int, int]]) -> Picture:
     numbers = {n: i for i, n in enumerate(dict.fromkeys(n for edge in edges for n in edge))}
     names = list(numbers)
     links = [(numbers[a], numbers[b]) for a, b in edges]
-    layouts = from_edges(links, dummy_vertices=True) if links else []
+    layouts = _laid_out(links) if links else []
     for positions, _, _, pieces in layouts:
         spots = {int(n): (x / 72 * _SPACING[0], y / 72 * _SPACING[1]) for n, (x, y) in positions}
         low_x = min(x for x, _ in spots.values())
@@ -119,8 +123,7 @@ def _flat(nodes: Sequence[int], edges: Sequence[tuple[int, int]]) -> Picture:
         here = {names[n]: spot for n, spot in spots.items() if n < len(names)}
         picture.places.update(here)
         joined |= here.keys()
-        ways = _ways(pieces if pieces is not None else _within(edges, numbers, here), len(names))
-        for way in ways:
+        for way in _ways(pieces, len(names)):
             points = [spots[n] for n in way]
             picture.ways[names[way[0]], names[way[-1]]] = _simple(points)
         left = max(x for x, _ in spots.values()) + BOX[0] / 2 + _GAP
@@ -136,6 +139,19 @@ def _flat(nodes: Sequence[int], edges: Sequence[tuple[int, int]]) -> Picture:
             max(y for _, y in picture.places.values()) + BOX[1] / 2,
         )
     return picture
+
+
+def _laid_out(links: list[tuple[int, int]]) -> Sequence[Any]:
+    """What the library makes of the edges: for each connected part its positions, size and pieces of edges.
+
+    It walks along the graph by recursion, which a deep one would end with a signal on an ordinary stack.
+    """
+    outer = threading.stack_size(_STACK)
+    try:
+        with ThreadPoolExecutor(1, "sardonyx-layout") as executor:
+            return executor.submit(lambda: from_edges(links, dummy_vertices=True)).result()
+    finally:
+        threading.stack_size(outer)
 
 
 def _without_longest(edges: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -159,12 +175,6 @@ def _without_longest(edges: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, 
             break
         kept.append(edge)
     return sorted(kept), [edge for _, edge in spans[len(kept) :]]
-
-
-def _within(
-    edges: Iterable[tuple[int, int]], numbers: dict[int, int], here: dict[int, Point]
-) -> list[tuple[int, int]]:
-    return [(numbers[a], numbers[b]) for a, b in edges if a in here and b in here]
 
 
 def _ways(links: Iterable[tuple[int | str, int | str]], real: int) -> list[list[int]]:
