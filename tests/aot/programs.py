@@ -10,7 +10,13 @@ import numpy as np
 
 from ..helpers import Array
 
-__all__ = ["c_program", "results_of", "same_bits"]
+__all__ = ["C_LIBRARY", "c_program", "results_of", "same_bits"]
+
+# What a library may want of the C library.
+C_LIBRARY = {
+    *"calloc free malloc posix_memalign memcpy memset memmove getpid syscall sched_yield fmaf fma".split(),
+    *"pthread_create pthread_detach pthread_join pthread_sigmask sigfillset".split(),
+}
 
 _PROGRAM = """
 #include <stdint.h>

@@ -23,7 +23,7 @@ from sardonyx.codegen.artifact import exports
 from sardonyx.targets.host import host_target, target_machine
 
 from ..helpers import Array, make_model
-from .programs import c_program, results_of, same_bits
+from .programs import C_LIBRARY, c_program, results_of, same_bits
 
 CC = shutil.which("cc")
 pytestmark = pytest.mark.skipif(
@@ -106,12 +106,6 @@ def test_the_objects_interface(tmp_path: Path) -> None:
     assert {name for kind, name in kinds if kind in "TRDBW"} == set(exports("demo"))
     undefined = {name for kind, name in kinds if kind == "U"} - {"_GLOBAL_OFFSET_TABLE_"}
     assert undefined <= C_LIBRARY
-
-
-C_LIBRARY = {
-    *"calloc free malloc posix_memalign memcpy memset memmove getpid syscall sched_yield".split(),
-    *"pthread_create pthread_join pthread_sigmask sigfillset".split(),
-}
 
 
 def test_a_library_needs_the_c_library_only(tmp_path: Path) -> None:

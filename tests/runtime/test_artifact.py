@@ -341,7 +341,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.skipif(not host_target().triple.startswith("x86_64"), reason="features of x86-64")
 def test_features_agree_with_llvms() -> None:
     target = host_target()
-    code = compile_text(cpu_text(target.triple), target, passes=False)
+    code = compile_text(target.header + cpu_text(target.triple), target, passes=False)
     module = JitLibrary({"cpu": code}, ["sdx_cpu"], target)
     words = (ctypes.c_int32 * WORDS)()
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(module.address("sdx_cpu"))(ctypes.addressof(words))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sardonyx.aot.levels import Levels, chooses
-from sardonyx.aot.modules import merge, parse
+from sardonyx.aot.modules import merge, parse, with_attributes
 from sardonyx.codegen.artifact import artifact_text, cpu_text, exports
 from sardonyx.codegen.constants import Beside, Inside
 from sardonyx.codegen.dispatch import dispatch_text
@@ -38,7 +38,7 @@ def assemble(
 ) -> Any:
     """The module, in which all is local that is not to be seen."""
     target = targets[0]
-    plain = Target(target.triple, _PLAINEST.get(target.machine, target.cpu), pointer_bits=target.pointer_bits)
+    plain = Target(target.triple, _PLAINEST.get(target.machine, target.cpu), layout=target.layout)
     shell = artifact_text(
         target.triple,
         prefix,
@@ -48,17 +48,23 @@ def assemble(
         signature=levels.signature,
         threads=description.get("threads", 1),
     )
-    support = support_text(target.triple)
+    support = support_text(target.triple, target.pointer_bits)
     parts = [
         *levels.modules,
-        optimise(f'target triple = "{target.triple}"\n{support}{METADATA}', target),
+        optimise(with_attributes(f"{target.header}{support}{METADATA}", target), target),
         parse(shell, plain),
         parse(cpu_text(target.triple), plain),
     ]
     if chooses(target):
         text = dispatch_text(prefix, [requirements(one.features) for one in targets])
-        parts.append(parse(f'target triple = "{target.triple}"\n{text}', plain))
-    return merge(parts, visible(prefix, constants, loadable=loadable), target)
+        parts.append(parse(text, plain))
+    seen = visible(prefix, constants, loadable=loadable)
+    module = merge(parts, seen, target)
+    if loadable and "windows" in target.triple:  # there a library says for itself what it exports
+        for symbol in (*module.functions, *module.global_variables):
+            if symbol.name in seen:
+                symbol.storage_class = "dllexport"
+    return module
 
 
 # What looks at the CPU, and what reports that it does not fit, has to run on every one.

@@ -120,15 +120,16 @@ def write_model(
             check_size(levels.weights.size, format)
             constants = Inside(levels.weights.data, written_out=format.is_text)
         else:
-            constants = write_beside(levels.weights, scratch / "weights", beside, output, system)
+            constants = write_beside(levels.weights, scratch / "constants", beside, output, system)
         description = _description(levels, targets, threads, name, constants)
         loadable = format is Format.SHARED
         module = assemble(levels, targets, name, constants, description, loadable=loadable)
         symbols = visible(name, constants, loadable=loadable)
-        _write(module, format, targets[0], constants, description, symbols, scratch, system)
+        made = scratch / output.name  # a name that some formats keep
+        _write(made, module, format, targets[0], constants, description, symbols, system)
         if beside is not None:
-            os.replace(scratch / "weights", beside)
-        os.replace(scratch / _MADE, output)
+            os.replace(scratch / "constants", beside)
+        os.replace(made, output)
     files = [output] if beside is None else [output, beside]
     return [
         *files,
@@ -136,21 +137,17 @@ def write_model(
     ]
 
 
-_MADE = "made"  # the output's name until it is complete
-
-
 def _write(
+    made: Path,
     module: Any,
     format: Format,
     target: Target,
     constants: Inside | Beside,
     description: dict[str, Any],
     symbols: Sequence[str],
-    scratch: Path,
     system: Triple,
 ) -> None:
     """Write a module in a format; what is known only then is added to the description."""
-    made = scratch / _MADE
     if format is Format.LLVM:
         made.write_text(str(module), encoding="utf-8")
     elif format is Format.BITCODE:
@@ -165,9 +162,9 @@ def _write(
         elif format is Format.ARCHIVE:
             made.write_bytes(archive("model.o", code, symbols))
         else:
-            part = scratch / "model.o"
+            part = made.parent / "code.o"
             part.write_bytes(code)
-            link_shared([part], made, symbols, scratch, system)
+            link_shared([part], made, symbols, made.parent, system)
             if system.system in _SEALED:
                 seal(made, description)
 

@@ -38,8 +38,8 @@ def with_attributes(text: str, target: Target) -> str:
 
 
 def parse(text: str, target: Target) -> Any:
-    """The module of a text whose functions are for the target."""
-    return llvm.parse_assembly(with_attributes(text, target))
+    """The module of a text without a head, whose functions are for the target."""
+    return llvm.parse_assembly(with_attributes(target.header + text, target))
 
 
 def merge(modules: Iterable[Any], keep: Collection[str], target: Target) -> Any:

@@ -34,9 +34,7 @@ def artifact_text(
 ) -> str:
     """The module with the data symbols, the functions for contexts, and the words of faults."""
     return (
-        f'target triple = "{triple}"\n'
-        + constants.text(prefix)
-        + f"@{prefix}_abi = constant i32 {abi}, align 4\n"
+        constants.text(prefix) + f"@{prefix}_abi = constant i32 {abi}, align 4\n"
         f'@{prefix}_info = constant [{len(info) + 1} x i8] c"{escaped(info)}\\00", align 8\n'
         f"@{prefix}_info_size = constant i64 {len(info)}, align 8\n"
         + contexts_text(prefix, signature.chunks, threads)
@@ -52,7 +50,7 @@ def cpu_text(triple: str) -> str:
     XCR0; elsewhere nothing.
     """
     if not triple.startswith("x86_64"):
-        return f'target triple = "{triple}"\ndefine void @sdx_cpu(ptr %words) nounwind {{\n  ret void\n}}\n'
+        return "define void @sdx_cpu(ptr %words) nounwind {\n  ret void\n}\n"
     lines = []
     for number, (leaf, sub) in enumerate(_LEAVES):
         registers = "={ax},={bx},={cx},={dx},{ax},{cx},~{dirflag},~{fpsr},~{flags}"
@@ -67,7 +65,7 @@ def cpu_text(triple: str) -> str:
                 f"  store i32 %v{number}.{part}, ptr %p{number}.{part}",
             ]
     text = "\n".join(lines)
-    return f"""target triple = "{triple}"
+    return f"""
 define void @sdx_cpu(ptr %words) nounwind {{
 {text}
   %osxsave.bit = lshr i32 %v1.2, 27

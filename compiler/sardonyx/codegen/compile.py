@@ -73,4 +73,4 @@ def timed_program_text(program: Program, target: Target, symbol: str) -> str:
 
 def _module(module: ModuleText, text: str, target: Target, debug: DebugInfo | None) -> str:
     metadata = METADATA if debug is None else METADATA + debug.metadata()
-    return f'target triple = "{target.triple}"\n{module.render()}\n{text}{metadata}'
+    return f"{target.header}{module.render()}\n{text}{metadata}"

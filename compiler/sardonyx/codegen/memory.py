@@ -13,15 +13,46 @@ ALLOCATOR = 12  # the first of the words
 _ALIGNMENT = 64
 _PADDING = 128  # vector loads may run past the end by less than one register
 
-# On POSIX systems what `posix_memalign` gives is freed by `free`.
-_ALLOCATOR = """
+# On POSIX systems what `posix_memalign` gives is freed by `free`; Windows has a pair of its own.
+_POSIX = """
 declare i32 @posix_memalign(ptr, {word}, {word})
 declare void @free(ptr)
+
+define internal ptr @sdx.allocate({word} %bytes) nounwind {{
+  %at = alloca ptr
+  %code = call i32 @posix_memalign(ptr %at, {word} {alignment}, {word} %bytes)
+  %made = icmp eq i32 %code, 0
+  %memory = load ptr, ptr %at
+  %result = select i1 %made, ptr %memory, ptr null
+  ret ptr %result
+}}
+
+define internal void @sdx.release(ptr %memory) nounwind {{
+  call void @free(ptr %memory)
+  ret void
+}}
+"""
+
+_WINDOWS = """
+declare ptr @_aligned_malloc({word}, {word})
+declare void @_aligned_free(ptr)
+
+define internal ptr @sdx.allocate({word} %bytes) nounwind {{
+  %memory = call ptr @_aligned_malloc({word} %bytes, {word} {alignment})
+  ret ptr %memory
+}}
+
+define internal void @sdx.release(ptr %memory) nounwind {{
+  call void @_aligned_free(ptr %memory)
+  ret void
+}}
+"""
+
+_ALLOCATOR = """
 
 ; Memory of `size` bytes, aligned to 64, from the allocator of a context; null if there is none.
 define ptr @sdx_take(ptr %context, i64 %size) nounwind {{
 entry:
-  %at = alloca ptr
   %allocate.at = getelementptr i64, ptr %context, i64 {allocate}
   %allocate = load ptr, ptr %allocate.at
   %plain = icmp eq ptr %allocate, null
@@ -33,11 +64,8 @@ given:
   ret ptr %got
 library:
   {narrow}
-  %code = call i32 @posix_memalign(ptr %at, {word} {alignment}, {word} %bytes)
-  %made = icmp eq i32 %code, 0
-  %memory = load ptr, ptr %at
-  %result = select i1 %made, ptr %memory, ptr null
-  ret ptr %result
+  %memory = call ptr @sdx.allocate({word} %bytes)
+  ret ptr %memory
 }}
 
 ; Gives memory back; null is allowed.
@@ -58,7 +86,7 @@ given:
   call void %release(ptr %user, ptr %memory)
   br label %done
 library:
-  call void @free(ptr %memory)
+  call void @sdx.release(ptr %memory)
   br label %done
 done:
   ret void
@@ -135,11 +163,12 @@ define i32 @sdx_allocate(ptr %context, ptr %slot, i64 %size) nounwind {{
 """
 
 
-def memory_text(triple: str) -> str:
+def memory_text(triple: str, pointer_bits: int = 64) -> str:
     """The LLVM text of the allocator, of arena chunks, and of outputs that a run allocates."""
-    wide = not triple.startswith("wasm32")
-    allocator = _ALLOCATOR.format(
-        word="i64" if wide else "i32",
+    wide = pointer_bits == 64
+    library = _WINDOWS if "windows" in triple else _POSIX
+    allocator = (library + _ALLOCATOR).format(
+        word=f"i{pointer_bits}",
         narrow="%bytes = add i64 %size, 0" if wide else "%bytes = trunc i64 %size to i32",
         allocate=ALLOCATOR,
         release=ALLOCATOR + 1,

@@ -75,10 +75,10 @@ def support_object(target: Target, *, use_cache: bool = True, unwind: bool = Fal
 
     ``unwind`` adds what a debugger needs to look through its frames.
     """
-    support = support_text(target.triple)
+    support = support_text(target.triple, target.pointer_bits)
     if unwind:
         support = support.replace(" nounwind", " nounwind uwtable")
-    text = f'target triple = "{target.triple}"\n{support}{METADATA}'
+    text = f"{target.header}{support}{METADATA}"
     return _stored(text, target, use_cache) or _compile(text, target, use_cache)
 
 

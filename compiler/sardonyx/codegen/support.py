@@ -63,6 +63,6 @@ def context_words(chunks: int) -> int:
     return CHUNKS + 2 * chunks
 
 
-def support_text(triple: str) -> str:
+def support_text(triple: str, pointer_bits: int = 64) -> str:
     """The LLVM text shared by all programs of a process."""
-    return memory_text(triple) + strings_text(STRINGS) + pool_text(triple) + gate_text()
+    return memory_text(triple, pointer_bits) + strings_text(STRINGS) + pool_text(triple) + gate_text()

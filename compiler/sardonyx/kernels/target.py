@@ -12,7 +12,7 @@ class Target:
     """A target machine: LLVM triple, CPU, features, and the shape of its vector unit.
 
     ``features`` are all that the CPU has and code may use; ``without`` what LLVM thinks a CPU of this name
-    has, but which is not there.
+    has, but which is not there.  ``layout`` is LLVM's data layout where pointers do not have 64 bits.
     """
 
     triple: str
@@ -21,12 +21,22 @@ class Target:
     vector_bytes: int = 16
     registers: int = 16
     without: tuple[str, ...] = ()
-    pointer_bits: int = 64
+    layout: str = ""
 
     @property
     def machine(self) -> str:
         machine = self.triple.partition("-")[0]
         return "aarch64" if machine == "arm64" else machine
+
+    @property
+    def pointer_bits(self) -> int:
+        return 32 if self.layout else 64
+
+    @property
+    def header(self) -> str:
+        """How the text of an LLVM module for the target begins."""
+        layout = f'target datalayout = "{self.layout}"\n' if self.layout else ""
+        return f'{layout}target triple = "{self.triple}"\n'
 
     @property
     def has_fma(self) -> bool:

@@ -70,14 +70,13 @@ def _target(system: Triple, cpu: str, features: tuple[str, ...]) -> Target:
     asked = _ASKED.get(system.machine, ())
     has = implied_features(system.llvm, cpu, ",".join(features), asked)
     given = tuple(f[1:] for f in features if f[0] == "+")
-    wide = 32 if ":32:32" in _pointer_layout(system) else 64
     enabled = tuple(dict.fromkeys((*has, *given)))
     return Target(
         system.llvm,
         cpu,
         enabled,
         without=tuple(f[1:] for f in features if f[0] == "-"),
-        pointer_bits=wide,
+        layout=_layout(system),
         **vector_unit(system.llvm, enabled),
     )
 
@@ -123,12 +122,12 @@ def _check(system: Triple, cpu: str, features: Sequence[str]) -> None:
             raise CompileError(f"LLVM knows no {kind} {name!r} of {system.short or system.llvm}", hint=listed)
 
 
-def _pointer_layout(system: Triple) -> str:
-    """The part of LLVM's data layout on plain pointers; empty where they have 64 bits and it says nothing."""
+def _layout(system: Triple) -> str:
+    """LLVM's data layout of a system whose pointers have 32 bits; empty where they have 64, as LLVM supposes."""
     machine = llvm.Target.from_triple(system.llvm).create_target_machine(codemodel="default")
     layout = str(machine.target_data)
     if layout.startswith("E"):
         raise CompileError(
             f"{system.llvm} keeps the highest byte first, and constants are prepared for the lowest first"
         )
-    return next((part for part in layout.split("-") if part.startswith("p:")), "")
+    return layout if "-p:32:32" in layout else ""

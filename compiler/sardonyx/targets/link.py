@@ -48,7 +48,7 @@ def link_shared(
     """
     system = system or host_triple()
     linker = check_linker(system)
-    command = [*linker.command, *_form(linker, system, list(exports), folder), "-o", str(output)]
+    command = [*linker.command, *_form(linker, system, list(exports), folder, output.name), "-o", str(output)]
     command += [str(path) for path in objects]
     # Zig keeps what it makes of a C library in the user's cache, and other things where it is called.
     environment = {**os.environ, "ZIG_LOCAL_CACHE_DIR": str(folder / "zig")}
@@ -61,7 +61,7 @@ def link_shared(
         raise CompileError(f"the linker {command[0]!r} failed: {' / '.join(lines)}")
 
 
-def _form(linker: _Linker, system: Triple, exports: Sequence[str], folder: Path) -> list[str]:
+def _form(linker: _Linker, system: Triple, exports: Sequence[str], folder: Path, name: str) -> list[str]:
     """The options that make a library of the system's form."""
     if system.system == "linux":
         script = folder / "exports.map"
@@ -74,7 +74,9 @@ def _form(linker: _Linker, system: Triple, exports: Sequence[str], folder: Path)
         wanted = [*exports, "malloc", "free"]  # whoever calls from outside has to place inputs inside
         return ["-mexec-model=reactor", "-s", *linker.options([f"--export={name}" for name in wanted])]
     # What the object does not export is local to it already.
-    return ["-shared", "-s"] if system.system == "windows" else ["-dynamiclib"]
+    if system.system == "windows":
+        return ["-shared", "-s", *linker.options(["--no-insert-timestamp"])]
+    return ["-dynamiclib", *linker.options(["-install_name", f"@rpath/{name}"])]
 
 
 def check_linker(system: Triple) -> _Linker:
