@@ -75,9 +75,9 @@ def _target(system: Triple, cpu: str, features: tuple[str, ...]) -> Target:
         system.llvm,
         cpu,
         enabled,
+        *vector_unit(system.llvm, enabled),
         without=tuple(f[1:] for f in features if f[0] == "-"),
         layout=_layout(system),
-        **vector_unit(system.llvm, enabled),
     )
 
 

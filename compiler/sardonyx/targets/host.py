@@ -24,12 +24,14 @@ def host_target() -> Target:
     initialise()
     features = llvm.get_host_cpu_features()
     enabled = tuple(sorted(k for k, v in features.items() if v))
+    vector_bytes, registers = vector_unit(llvm.get_process_triple(), enabled)
     return Target(
         triple=llvm.get_process_triple(),
         cpu=llvm.get_host_cpu_name(),
         features=enabled,
         without=tuple(sorted(k for k, v in features.items() if not v)),
-        **vector_unit(llvm.get_process_triple(), enabled),
+        vector_bytes=vector_bytes,
+        registers=registers,
     )
 
 

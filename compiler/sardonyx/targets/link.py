@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -59,6 +60,17 @@ def link_shared(
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines()[-5:]
         raise CompileError(f"the linker {command[0]!r} failed: {' / '.join(lines)}")
+    if system.system == "windows":
+        _forget_time(output)
+
+
+def _forget_time(library: Path) -> None:
+    """Clear the time of linking in the head of a library of Windows: equal input is to give equal bytes."""
+    with open(library, "r+b") as file:
+        file.seek(0x3C)  # where the place of the head stands (PE format, "MS-DOS stub")
+        (head,) = struct.unpack("<I", file.read(4))
+        file.seek(head + 8)  # behind the signature, the machine and the number of sections
+        file.write(bytes(4))
 
 
 def _form(linker: _Linker, system: Triple, exports: Sequence[str], folder: Path, name: str) -> list[str]:
@@ -75,7 +87,7 @@ def _form(linker: _Linker, system: Triple, exports: Sequence[str], folder: Path,
         return ["-mexec-model=reactor", "-s", *linker.options([f"--export={name}" for name in wanted])]
     # What the object does not export is local to it already.
     if system.system == "windows":
-        return ["-shared", "-s", *linker.options(["--no-insert-timestamp"])]
+        return ["-shared", "-s"]
     return ["-dynamiclib", *linker.options(["-install_name", f"@rpath/{name}"])]
 
 
