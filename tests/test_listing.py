@@ -94,12 +94,13 @@ def test_the_entry_point_has_a_listing(listings: list[KernelListing]) -> None:
 def test_lines_and_relations_fit(listings: list[KernelListing]) -> None:
     for one in listings:
         assert len(one.loop) == len(one.loop_nodes) and len(one.core) == len(one.core_nodes)
+        assert len(one.emitted) == len(one.emitted_to_loop)
         assert len(one.llvm) == len(one.llvm_to_loop) and len(one.asm) == len(one.asm_to_loop)
         for line in range(len(one.loop)):
             assert all(one.llvm_to_loop[i] == line for i in one.llvm_of(line))
         found = [o for o in (*one.llvm_to_loop, *one.asm_to_loop) if o is not None]
         assert all(0 <= o < len(one.loop) for o in found)
-        assert not any("!dbg" in line or "!DI" in line for line in one.llvm)
+        assert not any("!dbg" in line or "!DI" in line for line in (*one.emitted, *one.llvm))
         assert not any(".loc" in line or ".Ltmp" in line for line in one.asm)
 
 

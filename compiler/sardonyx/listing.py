@@ -36,9 +36,9 @@ Names = tuple[str, ...]
 class KernelListing:
     """One kernel (or the entry point) at every level below the fused group, with the lines' relations.
 
-    ``core``, ``loop``, ``llvm`` (optimised) and ``asm`` are lines of text, ``nodes`` the names of all ONNX
+    ``core``, ``loop``, ``emitted`` (LLVM IR as it is made), ``llvm`` (optimised) and ``asm`` are lines of text, ``nodes`` the names of all ONNX
     nodes that the symbol serves.  All numbers are indices from 0: ``llvm_to_loop[i]`` is the loop line that
-    LLVM line i stems from, or None; ``asm_to_loop`` likewise; ``loop_nodes[i]`` are the names of the nodes
+    LLVM line i stems from, or None; ``emitted_to_loop`` and ``asm_to_loop`` likewise; ``loop_nodes[i]`` are the names of the nodes
     that loop line i stems from, ``core_nodes`` likewise.  Equal kernels are one: the names at the lines are
     then those of the nodes it was first made for.
     """
@@ -49,6 +49,8 @@ class KernelListing:
     core_nodes: tuple[Names, ...]
     loop: tuple[str, ...]
     loop_nodes: tuple[Names, ...]
+    emitted: tuple[str, ...]
+    emitted_to_loop: tuple[int | None, ...]
     llvm: tuple[str, ...]
     llvm_to_loop: tuple[int | None, ...]
     asm: tuple[str, ...]
@@ -142,6 +144,7 @@ def _listing(
     loop_nodes = [_names(function.location)] * len(loop)
     for op, at in lines.items():
         loop_nodes[at.start : at.stop] = [_names(op.location)] * len(at)
+    emitted, emitted_to_loop = _llvm_lines(text)
     module = optimise(text, target)
     llvm, llvm_to_loop = _llvm_lines(str(module))
     asm, asm_to_loop = _asm_lines(machine_text(module, target))
@@ -153,6 +156,8 @@ def _listing(
         tuple(_names(op.location) for op in core.ops) if core is not None else (),
         tuple(loop),
         tuple(loop_nodes),
+        tuple(emitted),
+        tuple(emitted_to_loop),
         tuple(llvm),
         tuple(llvm_to_loop),
         tuple(asm),

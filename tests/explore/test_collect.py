@@ -86,15 +86,16 @@ def test_lines_know_their_nodes(small: Exploration) -> None:
     ]
 
 
-def test_assembly_leads_back_to_the_node(small: Exploration) -> None:
+@pytest.mark.parametrize("stage", ["llvm", "llvm-opt", "asm"])
+def test_code_leads_back_to_the_node(small: Exploration, stage: str) -> None:
     section = small.sections[small.main["kernels"][0]["section"]]
     loop = section["loop"]["text"].split("\n")
     floors = {n for n, line in enumerate(loop) if "loop.floor" in line}
-    linked = [n for n, place in enumerate(section["links"]["asm"]) if place in floors]
+    linked = [n for n, place in enumerate(section["links"][stage]) if place in floors]
     assert linked
     names = [n["name"] for n in small.main["nodes"]]
     for number in linked:
-        assert names.index("Floor_0") in small.main["sets"][section["asm"]["sets"][number]]
+        assert names.index("Floor_0") in small.main["sets"][section[stage]["sets"][number]]
 
 
 def test_passes_tell_what_they_changed(chain: Exploration) -> None:

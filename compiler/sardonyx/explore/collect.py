@@ -12,11 +12,10 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from sardonyx.codegen.compile import kernel_text, whole_program_text
 from sardonyx.errors import CompileError
 from sardonyx.explore.changes import changes
 from sardonyx.explore.graph import Graph, graph_of
-from sardonyx.explore.kernels import KERNEL_STAGES, emitted, kernel_data
+from sardonyx.explore.kernels import KERNEL_STAGES, kernel_data
 from sardonyx.explore.layout import BOX, lay_out
 from sardonyx.explore.lines import Text, module_text
 from sardonyx.explore.memory import memory_data
@@ -215,8 +214,7 @@ class _Collector:
         if listed:
             group = program.group_of_kernel.get(symbol)
             listing = kernel_listing(function, symbol, self.target, group, location)
-            llvm = emitted(kernel_text(function, symbol, self.target), members)
-            self.result.sections[section] = kernel_data(function, listing, llvm, self.graph, members)
+            self.result.sections[section] = kernel_data(function, listing, self.graph, members)
 
     def entry_point(self, program: Program) -> None:
         """The function that launches the kernels, listed as one of them."""
@@ -224,8 +222,7 @@ class _Collector:
         section = f"kernel{len(self.kernels)}"
         self.kernels.append({"symbol": ENTRY, "nodes": 0, "launches": [], "section": section})
         listing = program_listing(program, self.target)
-        llvm = emitted(whole_program_text(program, self.target, ENTRY), 0)
-        self.result.sections[section] = kernel_data(program.main, listing, llvm, self.graph, 0)
+        self.result.sections[section] = kernel_data(program.main, listing, self.graph, 0)
 
     def failed(self, error: CompileError) -> None:
         self.result.error = error

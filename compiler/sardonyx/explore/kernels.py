@@ -10,22 +10,12 @@ from sardonyx.explore.lines import Text, located_lines
 from sardonyx.ir.graph import Function
 from sardonyx.listing import KernelListing
 
-__all__ = ["KERNEL_STAGES", "emitted", "kernel_data"]
+__all__ = ["KERNEL_STAGES", "kernel_data"]
 
 KERNEL_STAGES = ("loop", "llvm", "llvm-opt", "asm")
 
 
-def emitted(llvm: str, nodes: int) -> Text:
-    """LLVM IR as it is emitted; its lines do not tell where they come from."""
-    text = Text()
-    for line in llvm.strip("\n").split("\n"):
-        text.add(line, nodes)
-    return text
-
-
-def kernel_data(
-    function: Function, listing: KernelListing, llvm: Text, graph: Graph, nodes: int
-) -> dict[str, Any]:
+def kernel_data(function: Function, listing: KernelListing, graph: Graph, nodes: int) -> dict[str, Any]:
     """Texts by stage, and as ``links`` the loop line that each line stems from (-1: none is known).
 
     ``nodes`` is the set of nodes of lines that tell none themselves.
@@ -33,13 +23,13 @@ def kernel_data(
     loop = Text()
     for line, location in located_lines(function):
         loop.add(line, graph.node_set(location) or nodes)
-    links = {"llvm-opt": _numbers(listing.llvm_to_loop), "asm": _numbers(listing.asm_to_loop)}
-    texts = {
-        "loop": loop,
-        "llvm": llvm,
-        "llvm-opt": _linked(listing.llvm, links["llvm-opt"], loop, nodes),
-        "asm": _linked(listing.asm, links["asm"], loop, nodes),
+    code = {
+        "llvm": (listing.emitted, listing.emitted_to_loop),
+        "llvm-opt": (listing.llvm, listing.llvm_to_loop),
+        "asm": (listing.asm, listing.asm_to_loop),
     }
+    links = {stage: _numbers(places) for stage, (_, places) in code.items()}
+    texts = {"loop": loop, **{s: _linked(lines, links[s], loop, nodes) for s, (lines, _) in code.items()}}
     return {**{stage: text.data() for stage, text in texts.items()}, "links": links}
 
 
