@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from sardonyx.ir.graph import Function, Location, Op
+from sardonyx.ir.graph import Block, Function, Location, Op
 from sardonyx.ir.types import BufferType, Type
 from sardonyx_runtime.version import __version__
 
@@ -59,7 +59,8 @@ class DebugInfo:
         self._lines = source.lines
         self._texts: list[str] = []
         self._numbers: dict[tuple[int, Location | None], int] = {}
-        self._scopes: dict[Location, tuple[int, int]] = {}  # subprogram, where it is inlined
+        self._scopes: dict[Location, int] = {}  # the nodes' subprograms
+        self._sites: dict[tuple[Location, Block | None], int] = {}  # where they are inlined
         self._kinds: dict[Type, int] = {}
         self._directives = source.directives
         kind = "DebugDirectivesOnly" if source.directives else "FullDebug"
@@ -87,7 +88,8 @@ class DebugInfo:
             if location is None:
                 place = f"scope: !{self.subprogram}"
             else:
-                scope, site = self._scope(location, line)
+                assert op is not None
+                scope, site = self._scope(location, op.block, line)
                 place = f"scope: !{scope}, inlinedAt: !{site}"
             found = self._numbers[key] = self._add(f"!DILocation(line: {line}, {place})")
         return found
@@ -141,14 +143,15 @@ class DebugInfo:
             ]
         )
 
-    def _scope(self, location: Location, line: int) -> tuple[int, int]:
-        """The subprogram of nodes, and the place in the function where it is inlined: its first line."""
-        found = self._scopes.get(location)
-        if found is None:
-            scope = self._subprogram(self._verb + scope_name(location), line)
+    def _scope(self, location: Location, block: Block | None, line: int) -> tuple[int, int]:
+        """The subprogram of nodes, and where it is inlined: once in each block, at its first line there."""
+        if location not in self._scopes:
+            self._scopes[location] = self._subprogram(self._verb + scope_name(location), line)
+        site = self._sites.get((location, block))
+        if site is None:
             site = self._add(f"distinct !DILocation(line: {line}, scope: !{self.subprogram})")
-            found = self._scopes[location] = (scope, site)
-        return found
+            self._sites[location, block] = site
+        return self._scopes[location], site
 
     def _subprogram(self, name: str, line: int) -> int:
         return self._add(
