@@ -1,4 +1,8 @@
-"""For all tests: a cache of their own, thrown away at the end, so that none depends on what ran before."""
+"""For all tests: a cache of their own, thrown away at the end, so that none depends on what ran before.
+
+Property tests try the same examples each time, so that a change is judged by itself; with
+``--hypothesis-profile=random`` they look for new ones.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,11 @@ import tempfile
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("repeatable", derandomize=True, database=None)
+settings.register_profile("random", derandomize=False)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session", autouse=True)

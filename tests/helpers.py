@@ -95,7 +95,7 @@ def _interpreter(model: onnx.ModelProto) -> Run:
 
 
 def _compiled(model: onnx.ModelProto) -> Run:
-    compiled = importlib.import_module("sardonyx").compile(model)
+    compiled = importlib.import_module("sardonyx").compile(model, verify_each=True)
     return lambda feeds: list(compiled.run(feeds))
 
 

@@ -314,9 +314,6 @@ class LoopBuilder:
     def local(self, dtype: DType, size: int) -> Value:
         return self.value("local", (), BufferType(dtype), dtype=dtype, size=size)
 
-    def fault(self, condition: Value, value: Value, code: int) -> None:
-        self.emit("fault", (condition, value), code=code)
-
     def finish(self) -> Function:
         self.emit("return", ())
         return self.function

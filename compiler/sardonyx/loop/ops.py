@@ -115,10 +115,10 @@ declare(
 declare("loop.yield", "*values", traits=[Trait.TERMINATOR], doc="ends a region")
 declare(
     "loop.fault",
-    "condition value",
+    "status condition value node",
     "code",
     traits=[Trait.EFFECT],
-    doc="if the condition holds in any lane, note a fault of this code in the status buffer",
+    doc="if the condition holds in any lane, note a fault of this code, with node and value, in the status buffer",
 )
 declare("loop.return", "*values", traits=[Trait.TERMINATOR], doc="ends a function")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Block, Value
 from sardonyx.ir.types import Shape, TensorType
 from sardonyx_runtime.dims import DimLike, product
@@ -71,6 +72,9 @@ def collapse_region(region: Block, apart: Collection[int] = ()) -> bool:
         else:
             merged = tuple(product(shape[a] for a in g) if g[0] in pattern else 1 for g in groups)
         value.type = TensorType(value.type.dtype, merged)
+        if value.op is not None and value.op.name == "core.constant":
+            dense: Dense = value.op.attributes["value"]
+            value.op.attributes = {"value": Dense(dense.array.reshape(value.type.shape), dense.dtype)}
     full = tuple(product(shape[a] for a in g) for g in groups)
     for op in list(region.ops):
         if op.name in _PATTERN_OPS:
