@@ -6,12 +6,19 @@ Property tests try the same examples each time, so that a change is judged by it
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
 from collections.abc import Iterator
 
+import onnx
 import pytest
 from hypothesis import settings
+
+from sardonyx import model_cache
+from sardonyx.frontend import schemas
+
+_numbers = itertools.count()
 
 settings.register_profile("repeatable", derandomize=True, database=None)
 settings.register_profile("random", derandomize=False)
@@ -28,3 +35,15 @@ def _own_cache() -> Iterator[None]:
             del os.environ["SARDONYX_CACHE_DIR"]
         else:
             os.environ["SARDONYX_CACHE_DIR"] = before
+
+
+@pytest.fixture
+def domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A domain that nobody has used; nothing of it is left afterwards."""
+    monkeypatch.setattr(model_cache, "_suspended", False)
+    name = f"test.domain{next(_numbers)}"
+    yield name
+    for (where, op_type), versions in schemas.operators().items():
+        if where == name:
+            for version in versions:
+                onnx.defs.deregister_schema(op_type, version, name)

@@ -159,7 +159,7 @@ def test_refuses_what_makes_no_sense(path: Path, tmp_path: Path) -> None:
 
 
 @needs_linker
-def test_a_debugged_model_with_functions_of_users(tmp_path: Path, folder: Path) -> None:
+def test_a_debugged_model_with_functions_of_users(tmp_path: Path, folder: Path, domain: str) -> None:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("no C compiler")
@@ -173,15 +173,15 @@ def test_a_debugged_model_with_functions_of_users(tmp_path: Path, folder: Path) 
     subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
     sardonyx.register_operator(
         "DebuggedTwice",
-        domain="debugging.test",
+        domain=domain,
         inputs=["x: float"],
         outputs=["y: float"],
         library=str(library),
         symbol="twice",
     )
-    node = onnx.helper.make_node("DebuggedTwice", ["x"], ["y"], domain="debugging.test")
+    node = onnx.helper.make_node("DebuggedTwice", ["x"], ["y"], domain=domain)
     model = make_model([node], {"x": X[0]}, outputs=["y"])
-    model.opset_import.append(onnx.helper.make_opsetid("debugging.test", 1))
+    model.opset_import.append(onnx.helper.make_opsetid(domain, 1))
     (y,) = sardonyx.compile(model, debug=True, debug_dir=folder).run([X[0]])
     np.testing.assert_array_equal(y, 2 * X[0])
 

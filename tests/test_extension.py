@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +17,9 @@ from onnx import helper
 from tests.helpers import check, each_engine, make_model, run_model
 
 import sardonyx
-from sardonyx import model_cache, register_operator
-from sardonyx.frontend import schemas
+from sardonyx import register_operator
 
 Array = np.ndarray[Any, Any]
-_numbers = itertools.count()
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "extending.md"
 
 SOURCE = """
@@ -52,18 +48,6 @@ int32_t row_lengths(const void *const *inputs, const int64_t *const *input_dims,
     return output_dims[1][0] == input_dims[0][0] ? 0 : 1;
 }
 """
-
-
-@pytest.fixture
-def domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A domain that nobody has used; nothing of it is left afterwards."""
-    monkeypatch.setattr(model_cache, "_suspended", False)
-    name = f"test.domain{next(_numbers)}"
-    yield name
-    for (where, op_type), versions in schemas.operators().items():
-        if where == name:
-            for version in versions:
-                onnx.defs.deregister_schema(op_type, version, name)
 
 
 @pytest.fixture(scope="module")
