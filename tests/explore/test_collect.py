@@ -54,6 +54,18 @@ def test_nodes_and_types(small: Exploration) -> None:
     assert [n["name"] for n in nodes_of(small, "output")] == ["z"]
 
 
+def test_types_of_what_leaves_no_operation_and_of_what_does_not_compile() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[N] x) => (float[N] y) { a = Identity(x)  s = Shape(a)  b = Reshape(a, s)  y = Add(b, w) }
+    """)
+    model.graph.input.append(onnx.helper.make_tensor_value_info("w", onnx.TensorProto.INT64, [1]))
+    found = explore(model)
+    types = dict(found.main["tensors"])
+    assert (types["a"], types["s"], types["b"], types["y"]) == ("float[N]", "int64[1]", "float[N]", "")
+    assert "Add" in found.main["error"]["message"]
+
+
 @pytest.mark.parametrize("model", [floor_ge(), layers(2), branches()], ids=["floor_ge", "layers", "branches"])
 def test_everything_refers_to_something(model: onnx.ModelProto) -> None:
     found = explore(model)

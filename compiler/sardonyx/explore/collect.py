@@ -6,7 +6,7 @@ A model that cannot be compiled further gives what was reached and the error.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import takewhile
 from pathlib import Path
@@ -23,11 +23,13 @@ from sardonyx.explore.outline import outline_of
 from sardonyx.explore.times import check_profile, times_data
 from sardonyx.frontend.importer import import_model
 from sardonyx.frontend.load import ModelSource
+from sardonyx.interpreter import compiling
 from sardonyx.ir.graph import Function, Location, Module, walk
 from sardonyx.kernels.target import Target
 from sardonyx.listing import kernel_listing, program_listing
 from sardonyx.parts import ENTRY
 from sardonyx.pass_manager import PassRun, run_steps
+from sardonyx.passes.lower import LowerToCore
 from sardonyx.passes.plan_memory import plan_memory
 from sardonyx.passes.program import Program
 from sardonyx.passes.schedule import schedule
@@ -82,7 +84,8 @@ def explore(
     CompileError only if the file is no ONNX model; NoSuchNode for a pattern that matches no node;
     ForeignProfile for a profile of another model.
     """
-    return _Collector(node, target or host_target(), report).collect(model, profile)
+    with compiling():
+        return _Collector(node, target or host_target(), report).collect(model, profile)
 
 
 class _Collector:
@@ -142,11 +145,10 @@ class _Collector:
     def core_level(self, module: Module) -> None:
         """Run the passes up to the fused level; keep what each changed."""
         steps = tuple(takewhile(lambda step: step.stage != "loop", pipeline(self.target)))
+        steps = (replace(steps[0], run=LowerToCore(on_node=self.graph.learn)), *steps[1:])
         before = [self.stage("onnx", module_text(module, self.graph))]
 
         def observe(run: PassRun, module: Module) -> None:
-            if run.number == 0:
-                self.graph.learn_types(module)
             after = module_text(module, self.graph)
             self.changed(run, steps[run.number].why, before.pop(), after)
             before.append(after)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sardonyx.ir.graph import Block, Function, Location, Module, Op, Origin, Value, walk
-from sardonyx.ir.types import Type, UnrankedType, describe
+from sardonyx.ir.graph import Block, Function, Location, Module, Op, Value, walk
+from sardonyx.ir.types import UnrankedType, describe
 from sardonyx.ops.registry import find
 
 __all__ = ["Edge", "Graph", "Node", "ScopeGraph", "Tensor", "graph_of"]
@@ -19,7 +19,6 @@ class Tensor:
 
     name: str
     type: str = ""
-    known: bool = False
 
 
 @dataclass
@@ -36,7 +35,8 @@ class Node:
     family: str = ""
     attributes: str = ""
     inner: list[int] = field(default_factory=list)  # scopes of its subgraphs
-    calls: int | None = None  # scope of the function that it calls
+    function: str = ""  # the model's own function that it calls
+    calls: int | None = None  # the function's scope
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class Graph:
     tensors: list[Tensor] = field(default_factory=list)
     scopes: list[ScopeGraph] = field(default_factory=list)
     numbers: dict[tuple[str, str], int] = field(default_factory=dict)  # node by path and name
+    tensor_of: dict[Value, int] = field(default_factory=dict)  # by the value of the onnx level
     sets: list[tuple[int, ...]] = field(default_factory=lambda: [()])
     _set_numbers: dict[tuple[int, ...], int] = field(default_factory=lambda: {(): 0})
     _of_location: dict[Location, int] = field(default_factory=dict)
-    _tensor_of: dict[tuple[int, str], int] = field(default_factory=dict)  # by producer and name
 
     def node_set(self, location: Location) -> int:
         """The number of the set of nodes that a location names; 0 for none."""
@@ -103,28 +103,12 @@ class Graph:
             self.sets.append(nodes)
         return found
 
-    def learn_types(self, module: Module) -> None:
-        """Take the types of the model's tensors from the module after lowering, in which all are known."""
-        by_name: dict[str, Type] = {}
-        for function in module.functions.values():
-            for op in walk(function):
-                for result in op.results:
-                    by_name.setdefault(result.name, result.type)
-                    for origin in op.location.origins:
-                        self._learn(origin, result)
-        for tensor in self.tensors:
-            kind = by_name.get(tensor.name)
-            if not tensor.known and tensor.name and kind is not None:
-                tensor.type = describe(kind)
-
-    def _learn(self, origin: Origin, value: Value) -> None:
-        if value.name not in origin.outputs:
-            return
-        number = self.numbers.get((origin.path, origin.name))
-        tensor = None if number is None else self._tensor_of.get((number, value.name))
-        if tensor is not None:
-            self.tensors[tensor].type = describe(value.type)
-            self.tensors[tensor].known = True
+    def learn(self, op: Op, _: Sequence[Value | None], results: Sequence[Value | None]) -> None:
+        """Take the types of a node's results from the core values that it became (see `LowerToCore`)."""
+        for result, value in zip(op.results, results, strict=False):
+            tensor = self.tensor_of.get(result)
+            if tensor is not None and value is not None:
+                self.tensors[tensor].type = describe(value.type)
 
 
 def graph_of(module: Module) -> Graph:
@@ -135,7 +119,6 @@ def graph_of(module: Module) -> Graph:
 class _Reader:
     def __init__(self) -> None:
         self.graph = Graph()
-        self.tensor_of: dict[Value, int] = {}
         self.producer: dict[Value, int] = {}
 
     def read(self, module: Module) -> Graph:
@@ -145,7 +128,7 @@ class _Reader:
             title = function.attributes.get("graph_name") or "graph" if main else function.name
             functions[function.name] = self.scope(function.body, title, None, _output_names(function))
         for node in self.graph.nodes:
-            node.calls = functions.get(f"{node.domain}::{node.op}")
+            node.calls = functions.get(node.function)
         return self.graph
 
     def scope(self, block: Block, title: str, owner: int | None, outputs: tuple[str, ...]) -> int:
@@ -187,6 +170,7 @@ class _Reader:
         me = self.add(
             Node(origin.name, op.kind, kind, number, domain=domain, family=family, attributes=shown)
         )
+        self.graph.nodes[me].function = str(op.attributes.get("sdx.function", ""))
         self.graph.numbers[origin.path, origin.name] = me
         for operand in op.operands:
             self.use(operand, me, scope)
@@ -202,18 +186,16 @@ class _Reader:
                 scope.edges.append(Edge(source, me, self.tensor(value), captured=True))
 
     def tensor(self, value: Value) -> int:
-        found = self.tensor_of.get(value)
+        found = self.graph.tensor_of.get(value)
         if found is None:
-            found = self.tensor_of[value] = len(self.graph.tensors)
+            found = self.graph.tensor_of[value] = len(self.graph.tensors)
             known = not isinstance(value.type, UnrankedType)
-            self.graph.tensors.append(Tensor(value.name, describe(value.type) if known else "", known))
+            self.graph.tensors.append(Tensor(value.name, describe(value.type) if known else ""))
         return found
 
     def define(self, value: Value, node: int) -> None:
         self.producer[value] = node
-        number = self.tensor(value)
-        self.graph.nodes[node].outputs.append(number)
-        self.graph._tensor_of[node, value.name] = number
+        self.graph.nodes[node].outputs.append(self.tensor(value))
 
     def use(self, value: Value, node: int, scope: ScopeGraph) -> None:
         tensor = self.tensor(value)

@@ -3,7 +3,7 @@
 const TOKENS = new RegExp(
   [
     /(?<comment>\/\/.*$|^\s*[#;].*$|\s;.*$|\s# .*$)/,
-    /(?<literal>"(?:[^"\\]|\\.)*"|(?<![\w%.$@-])-?\d[\w.+]*)/,
+    /(?<literal>"(?:[^"\\]|\\.)*"|(?<![\w%.$@…-])-?\d[\w.+]*)/,
     /(?<kind>\b(?:tensor|vector|index|float|double|half|bfloat|ptr|void|[fiu]\d+|bf16)\b|[!#]\w[\w.]*|<\d+ x \w+>)/,
     /(?<word>\b(?:onnx|core|loop)\.\w+|^\s*\t[a-z]\w*\b|\b(?:func|define|declare|call|br|ret|load|store)\b)/,
   ].map((part) => part.source).join("|"),
