@@ -203,7 +203,7 @@ def test_a_specialised_model_can_be_debugged(folder: Path) -> None:
 def test_gdb_shows_nodes_lines_and_values(path: Path, folder: Path) -> None:
     out = run_gdb(
         path, folder,
-        "break Floor_1", "run", "info symbol $pc", "bt 8", "list", "up", "info args", "print out[0]",
+        "break Floor_1", "run", "info symbol $pc", "bt 8", "list", "up", "info args", "print out[0]", "info locals",
     )  # fmt: skip
     assert re.search(r"^\w*encoder_MatMul\w*__k_[0-9a-f]{32} \+ \d+ in section \.text of .*model-", out, re.M)
     frames = re.findall(r"^#(\d+) .*?([\w/ +]+) \(.*\) (?:at|from) (\S+)", out, re.M)
@@ -214,6 +214,7 @@ def test_gdb_shows_nodes_lines_and_values(path: Path, folder: Path) -> None:
     file, _, number = frames[0][2].partition(":")
     line = (folder / file).read_text().splitlines()[int(number) - 1]
     assert f"{number}\t{line}" in out
+    assert re.search(r"^i(_\d+)? = (\d+|<optimized out>)", out, re.M)
     assert "begin = 0" in out and re.search(r"^\$1 = -?[\d.]", out, re.M)
 
 

@@ -10,8 +10,10 @@ import onnx
 import pytest
 
 from sardonyx.codegen.compile import kernel_text
+from sardonyx.codegen.debug_info import DebugSource
 from sardonyx.codegen.objects import assembly
 from sardonyx.frontend.importer import import_model
+from sardonyx.ir.printer import function_lines
 from sardonyx.listing import KernelListing, kernel_listing, model_listings
 from sardonyx.listing_text import downward, upward
 from sardonyx.pipeline import to_program
@@ -111,6 +113,12 @@ def test_debug_information_changes_no_instruction(model: onnx.ModelProto) -> Non
     for symbol, function in program.kernels.items():
         plain = kernel_text(function, symbol, target)
         assert "!dbg" not in plain and "DISubprogram" not in plain
+        starts = {op: at.start + 1 for op, at in function_lines(function)[1].items()}
+        debugged = kernel_text(function, symbol, target, DebugSource(starts, "kernel.mlir"))
+        assert "#dbg_value" in debugged
+        assert _instructions(assembly(debugged, target).splitlines()) == _instructions(
+            assembly(plain, target).splitlines()
+        )
         listed = kernel_listing(function, symbol, target).asm
         assert _instructions(listed) == _instructions(assembly(plain, target).splitlines())
 

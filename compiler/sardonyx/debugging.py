@@ -96,7 +96,8 @@ class LinkedLibrary:
         digest = _digest(b"".join(hashlib.blake2b(o).digest() for o in objects.values()), 10)
         self.path = folder / f"model-{digest}.so"
         if not self.path.exists():
-            with tempfile.TemporaryDirectory(prefix=".link-", dir=folder) as name:
+            # Not in the folder: its name may hold what means something to a linker.
+            with tempfile.TemporaryDirectory(prefix="sardonyx-") as name:
                 scratch = Path(name)
                 files = []
                 for number, data in enumerate(objects.values()):
@@ -104,7 +105,7 @@ class LinkedLibrary:
                     files[-1].write_bytes(data)
                 library = scratch / "library.so"
                 link_shared(files, library, (ENTRY, *EXPORTS), scratch)
-                os.replace(library, self.path)
+                _write(self.path, library.read_bytes())
         os.utime(self.path)  # recently used; and debuggers warn of texts that are newer
         self._library = ctypes.CDLL(str(self.path))
 
@@ -143,7 +144,7 @@ def _write(path: Path, data: bytes) -> None:
         os.replace(new, path)
     except OSError as error:
         raise CompileError(
-            f"the listing {str(path)!r} cannot be written: {error}", hint="choose another debug_dir"
+            f"the file {str(path)!r} cannot be written: {error}", hint="choose another debug_dir"
         ) from error
 
 

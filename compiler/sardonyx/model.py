@@ -6,7 +6,7 @@ import os
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sardonyx import cache as disk_cache
 from sardonyx import model_cache
@@ -17,7 +17,12 @@ from sardonyx.kernels.target import Target
 from sardonyx.loading import load
 from sardonyx.parts import Parts
 from sardonyx.targets.host import host_target
+from sardonyx_runtime.feeds import Feeds
 from sardonyx_runtime.native import NativeModel
+
+if TYPE_CHECKING:
+    from sardonyx.listing import KernelListing
+    from sardonyx.profiling.results import Profile
 
 __all__ = ["CompiledModel", "compile", "compile_with"]
 
@@ -58,8 +63,8 @@ class CompiledModel(NativeModel):
         self._use_cache = use_cache
         self._remake = remake  # for a variant: what makes its module, and the structures of its inputs
 
-    def profile(self, feeds: Any, *, runs: int = 20) -> Any:
-        """Where the time of a run goes: `sardonyx.profiling.results.Profile`, by launch, kernel and ONNX node.
+    def profile(self, feeds: Feeds, *, runs: int = 20) -> Profile:
+        """Where the time of a run goes, by launch, kernel and ONNX node.
 
         ``feeds`` are as for `run`.  The model is lowered anew from its source for an entry point that looks at
         the clock around each launch; the kernels are those that `run` uses.  It runs once to warm up, then
@@ -82,7 +87,17 @@ class CompiledModel(NativeModel):
             self.threads,
             use_cache=self._use_cache,
         )
-        return instrumented.profile(feeds, runs)
+        profile: Profile = instrumented.profile(feeds, runs)
+        return profile
+
+    def listing(self, node: str | None = None) -> list[KernelListing]:
+        """The model's kernels line by line, from core ops to assembly, and which line stems from which.
+
+        ``node`` is a pattern of names (``Conv_*``): only kernels of such nodes; ValueError if there is none.
+        """
+        model_listings = import_module("sardonyx.listing").model_listings
+        listings: list[KernelListing] = model_listings(self._source, node, target=self._target)
+        return listings
 
     def export(self, path: str | os.PathLike[str], **options: Any) -> list[Path]:
         """Write the model, compiled anew from its source for this machine, to a file by its suffix.

@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from sardonyx.ir.graph import Block, Function, Location, Op
+from sardonyx.ir.graph import Block, Function, Location, Op, Value
+from sardonyx.ir.printer import value_names
 from sardonyx.ir.types import BufferType, Type
 from sardonyx_runtime.version import __version__
 
@@ -63,6 +64,7 @@ class DebugInfo:
         self._sites: dict[tuple[Location, Block | None], int] = {}  # where they are inlined
         self._kinds: dict[Type, int] = {}
         self._directives = source.directives
+        self._names = {} if source.directives else value_names(function)
         kind = "DebugDirectivesOnly" if source.directives else "FullDebug"
         self._file = self._add(
             f'!DIFile(filename: "{_escaped(source.file)}", directory: "{_escaped(source.folder)}")'
@@ -98,17 +100,22 @@ class DebugInfo:
         """Lines that tell where the function's arguments are, to stand at the beginning of its body."""
         if self._directives:
             return []
-        lines = []
-        place = self.number(None)
-        for i, argument in enumerate(self._function.arguments):
-            kind = self._kind(argument.type)
-            variable = self._add(
-                f'!DILocalVariable(name: "{_escaped(argument.name or f"a{i}")}", arg: {i + 1}, '
-                f"scope: !{self.subprogram}, file: !{self._file}, line: 1, type: !{kind})"
-            )
-            machine = "ptr" if isinstance(argument.type, BufferType) else "i64"
-            lines.append(f"    #dbg_value({machine} %a{i}, !{variable}, !DIExpression(), !{place})")
-        return lines
+        arguments = enumerate(self._function.arguments)
+        return [self._variable(argument, f"%a{i}", 1, f"arg: {i + 1}, ") for i, argument in arguments]
+
+    def index(self, op: Op, index: Value, ref: str) -> list[str]:
+        """Lines that tell where the index of a loop is, to stand at the beginning of the loop's body."""
+        return [] if self._directives else [self._variable(index, ref, self._lines[op])]
+
+    def _variable(self, value: Value, ref: str, line: int, argument: str = "") -> str:
+        """A value of the function's text as a variable of the same name."""
+        variable = self._add(
+            f'!DILocalVariable(name: "{_escaped(self._names[value])}", {argument}scope: !{self.subprogram}, '
+            f"file: !{self._file}, line: {line}, type: !{self._kind(value.type)})"
+        )
+        place = self._add(f"!DILocation(line: {line}, scope: !{self.subprogram})")
+        machine = "ptr" if isinstance(value.type, BufferType) else "i64"
+        return f"    #dbg_value({machine} {ref}, !{variable}, !DIExpression(), !{place})"
 
     def _kind(self, kind: Type) -> int:
         """The debugger's type of an argument: a pointer to elements, or a 64-bit index."""
@@ -184,6 +191,10 @@ class Trace:
         self._current = outer
         self._marks.append((len(self._lines), outer))
 
+    def index(self, op: Op, index: Value, ref: str) -> None:
+        """Tell where the index of a loop is from here on."""
+        self._lines.extend(self._info.index(op, index, ref))
+
     def attach(self) -> None:
         """Write the locations behind the instructions."""
         ends = [start for start, _ in self._marks[1:]] + [len(self._lines)]
@@ -192,7 +203,7 @@ class Trace:
                 continue
             suffix = f", !dbg !{self._info.number(op)}"
             for at in range(start, end):
-                if self._lines[at].startswith("  "):
+                if self._lines[at].startswith("  ") and not self._lines[at].startswith("    #"):
                     self._lines[at] += suffix
 
 

@@ -308,6 +308,8 @@ class _Translator:
             e.cond_br(e.icmp("slt", index, high), inside, after)
             e.label(inside)
         self.values[body.arguments[0]] = index
+        if self.trace is not None:
+            self.trace.index(op, body.arguments[0], index.ref)
         self.values.update(zip(body.arguments[1:], phis, strict=True))
         self.ops(body.ops[:-1])
         carried = [self.get(o) for o in body.terminator.operands]

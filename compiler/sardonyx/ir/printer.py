@@ -29,6 +29,7 @@ __all__ = [
     "print_function",
     "print_module",
     "print_op",
+    "value_names",
 ]
 
 
@@ -83,6 +84,11 @@ def function_lines(
     printer = _Printer(False, elide, locations)
     printer.function(function, "")
     return printer.lines, {op: range(start, printer.ends[op]) for op, start in printer.starts.items()}
+
+
+def value_names(function: Function) -> dict[Value, str]:
+    """The names of a function's values in its text, without the ``%``."""
+    return {value: text[1:] for value, text in _Names(function).texts.items()}
 
 
 def print_block(

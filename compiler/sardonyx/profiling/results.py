@@ -87,7 +87,7 @@ class Event:
     last: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Profile:
     """Where the time of a run goes.
 
@@ -104,6 +104,9 @@ class Profile:
     events: tuple[Event, ...]
     truncated: bool
     target: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"<Profile: {self.seconds:.3g} s a run, {len(self.launches)} launches of {len(self.kernels)} kernels>"
 
     @property
     def in_kernels(self) -> float:
