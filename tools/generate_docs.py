@@ -15,6 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 
 import onnx
@@ -68,9 +69,12 @@ allowed (`iree-opt --allow-unregistered-dialect`), and so does xDSL:
      -> tensor<?x3xi1, #sdx.dims<"batch", 3>> loc("main|GreaterOrEqual_1:GreaterOrEqual(z)")
 ```
 
-## How to read the tables
+## How to read the entries
 
-An operand `x?` may be left out, `*xs` takes any number; so do attributes with `?`. Facts:
+An operand `x?` may be left out, `*xs` takes any number; so do attributes with `?`. "Result" is the rule that gives the types
+of the results, and that the verifier holds them against; where there is none, as at the loop level, whoever makes the
+operation says its types. The example is in the short text form; the tests parse it, hold it against the declaration, and
+have MLIR and xDSL read it. Facts:
 
 | fact | meaning |
 | --- | --- |
@@ -91,34 +95,40 @@ def ir_page() -> str:
     titles = {"core": "Operations of the core level", "loop": "Operations of the loop level"}
     for level, title in titles.items():
         declarations = [d for d in all_declarations().values() if d.name.startswith(f"{level}.")]
-        parts.append(f"\n## {title}\n\n{len(declarations)} operations.\n\n")
-        parts.append(
-            _table(("operation", "operands", "attributes", "what it is", "facts"), map(_row, declarations))
-        )
+        parts.append(f"\n## {title}\n\n{len(declarations)} operations.\n")
+        parts += [_entry(list(alike)) for _, alike in groupby(declarations, key=_sameness)]
     return "".join(parts)
 
 
-def _row(declaration: OpDecl) -> Sequence[str]:
-    attributes = " ".join(declaration.attributes)
-    facts = sorted(declaration.traits)
-    if declaration.regions:
-        facts.append("a region" if declaration.regions == 1 else f"{declaration.regions} regions")
+def _sameness(declaration: OpDecl) -> tuple[object, ...]:
+    """Declarations that say the same but for the name have one entry."""
+    return declaration.doc, declaration.operands, declaration.attributes, declaration.rule, declaration.traits
+
+
+def _entry(alike: Sequence[OpDecl]) -> str:
+    first = alike[0]
+    facts = sorted(first.traits)
+    if first.regions:
+        facts.append("a region" if first.regions == 1 else f"{first.regions} regions")
+    lines = [
+        f"Operands: {_code(' '.join(first.operands)) or 'none'}.",
+        f"Attributes: {_code(' '.join(first.attributes)) or 'none'}.",
+        f"Facts: {', '.join(facts)}." if facts else "",
+    ]
+    result = f"\nResult: {first.rule}\n" if first.rule else ""
     return (
-        f"`{declaration.name}`",
-        _code(" ".join(declaration.operands)),
-        _code(attributes),
-        declaration.doc,
-        ", ".join(facts),
+        f"\n### {', '.join(_code(d.name) for d in alike)}\n\n{_sentence(first.doc)}.\n\n"
+        f"{' '.join(filter(None, lines))}\n{result}\n```mlir\n{first.example}\n```\n"
     )
+
+
+def _sentence(text: str) -> str:
+    """With a capital in front, unless a name stands there."""
+    return text if text[1:2] in " (" else text[0].upper() + text[1:]
 
 
 def _code(text: str) -> str:
     return f"`{text}`" if text else ""
-
-
-def _table(columns: Sequence[str], rows: map[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
 
 
 # --- docs/operators.md ---------------------------------------------------------------------------------

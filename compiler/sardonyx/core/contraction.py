@@ -81,6 +81,7 @@ declare(
         "bytes with and without a sign may meet in a wider `dtype`; with `words` x is of bytes without a sign "
         "(..., m, 4 k) and each int32 of y (..., k, n) stands for four bytes with a sign, the lowest first"
     ),
+    example="%z = core.contract %x, %y : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>",
 )
 
 
@@ -200,6 +201,10 @@ declare(
         "convolution of x (n, spatial..., c) with w (filters, c / group, kernel...), no bias, "
         "to (n, spatial..., filters); pads are lows, then highs; floats accumulate in float32 or wider"
     ),
+    example=(
+        "%y = core.convolve %x, %w {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1], group = 1}"
+        " : (tensor<1x5x5x3xf32>, tensor<8x3x3x3xf32>) -> tensor<1x5x5x8xf32>"
+    ),
 )
 
 _WINDOW_KINDS = ("sum", "max", "min", "arg_max")
@@ -265,5 +270,9 @@ declare(
         "pads (lows, then highs) count as the identity; max and min propagate NaN; "
         "arg_max gives the place of the first maximum (or NaN) among the spatial elements, row-major, "
         "-1 if there is none; 16-bit floats accumulate in float32"
+    ),
+    example=(
+        '%y = core.window_reduce %x {kind = "max", window = [2, 2], strides = [2, 2], dilations = [1, 1], pads = [0, 0, 0, 0]}'
+        " : (tensor<1x4x4x3xf32>) -> tensor<1x2x2x3xf32>"
     ),
 )

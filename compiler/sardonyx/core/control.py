@@ -21,6 +21,16 @@ declare(
         "one of two regions, by the first element of a bool tensor; their yields are the results. `symbols` name the "
         "dims of the results that the taken branch decides, in the order of its `core.bind_result`"
     ),
+    example=(
+        "%y = core.if %c {symbols = []} ({\n"
+        "  core.bind_result {values = []} : () -> ()\n"
+        "  core.yield %x : (tensor<4xf32>) -> ()\n"
+        "}, {\n"
+        "  %0 = core.neg %x : (tensor<4xf32>) -> tensor<4xf32>\n"
+        "  core.bind_result {values = []} : () -> ()\n"
+        "  core.yield %0 : (tensor<4xf32>) -> ()\n"
+        "}) : (tensor<i1>) -> tensor<4xf32>"
+    ),
 )
 declare(
     "core.loop",
@@ -36,6 +46,14 @@ declare(
         "`first` their values at first; the region's `core.bind_result` gives the next ones. `results` are their names "
         "behind the loop, `count` the symbol (or dim) that tells how many passes there were"
     ),
+    example=(
+        '%y = core.loop %x {index = "i", trip = 3, carried = 1, conditional = false, symbols = [], first = [], results = [], count = 3} ({\n'
+        "^bb0(%now: tensor<4xf32>):\n"
+        "  %next = core.exp %now : (tensor<4xf32>) -> tensor<4xf32>\n"
+        "  core.bind_result {values = []} : () -> ()\n"
+        "  core.yield %next : (tensor<4xf32>) -> ()\n"
+        "}) : (tensor<4xf32>) -> tensor<4xf32>"
+    ),
 )
 declare(
     "core.bind_result",
@@ -43,4 +61,5 @@ declare(
     "values",
     traits=[Trait.EFFECT],
     doc="stands before the yield of a region: what the symbols of the enclosing op are bound to",
+    example='core.bind_result {values = #sdx.dims<"n+1">} : () -> ()',
 )

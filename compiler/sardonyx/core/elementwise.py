@@ -36,7 +36,7 @@ from sardonyx.ir.types import TensorType, Type
 from sardonyx_runtime import dims, dtypes
 from sardonyx_runtime.dtypes import DType
 
-__all__ = ["BINARY", "COMPARE", "UNARY"]
+__all__ = ["BINARY", "COMPARE", "UNARY", "example"]
 
 Array = np.ndarray[Any, Any]
 
@@ -182,6 +182,16 @@ COMPARE: dict[str, tuple[Callable[..., Any], str]] = {
     "ge": (np.greater_equal, "x >= y; false for NaN"),
 }
 
+
+def example(kind: str, operands: str, allowed: str, result: str = "", type: str = "tensor<4x{}>") -> str:
+    """An op of a level's name in text: of f32 if that is allowed, else of the first type that is."""
+    names = allowed.split()
+    dtype = "f32" if "f32" in names else names[0]
+    taken = ", ".join([type.format(dtype)] * len(operands.split()))
+    values = ", ".join(f"%{name}" for name in operands.split())
+    return f"%r = {kind} {values} : ({taken}) -> {type.format(result or dtype)}"
+
+
 for _kind, (_allowed, _fn, _traits, _doc) in UNARY.items():
     declare(
         f"core.{_kind}",
@@ -191,6 +201,7 @@ for _kind, (_allowed, _fn, _traits, _doc) in UNARY.items():
         symbolic=(lambda attributes, x: -x) if _kind == "neg" else None,
         traits=[Trait.ELEMENTWISE, *_traits],
         doc=_doc,
+        example=example(f"core.{_kind}", "x", _allowed),
     )
 for _kind, (_allowed, _fn, _traits, _doc, _symbolic) in BINARY.items():
     declare(
@@ -201,6 +212,7 @@ for _kind, (_allowed, _fn, _traits, _doc, _symbolic) in BINARY.items():
         symbolic=_symbolic,
         traits=[Trait.ELEMENTWISE, *_traits],
         doc=_doc,
+        example=example(f"core.{_kind}", "x y", _allowed),
     )
 
 
@@ -236,6 +248,7 @@ for _kind, (_ufunc, _doc) in COMPARE.items():
         symbolic=_object(_decide(_kind)),
         traits=[Trait.ELEMENTWISE, *(SYMMETRIC if _kind in ("eq", "ne") else EXACT)],
         doc=_doc,
+        example=example(f"core.{_kind}", "x y", _allowed, "i1"),
     )
 
 for _kind, _test, _doc in (
@@ -249,6 +262,7 @@ for _kind, _test, _doc in (
         evaluate=plain(_test),
         traits=[Trait.ELEMENTWISE, *EXACT],
         doc=_doc,
+        example=example(f"core.{_kind}", "x", FLOAT, "i1"),
     )
 
 
@@ -274,6 +288,7 @@ declare(
     symbolic=lambda attributes, condition, x, y: np.where(condition.astype(bool), x, y),
     traits=[Trait.ELEMENTWISE, *EXACT],
     doc="x where the condition holds, else y; bits are passed on unchanged",
+    example="%z = core.select %condition, %x, %y : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>",
 )
 
 
@@ -311,6 +326,7 @@ declare(
         "`saturate` (true) and what that makes of an `infinity` (`saturate` or `nan`), for E8M0 also the "
         "`round_mode` (`up`, `down` or `nearest`)"
     ),
+    example="%y = core.convert %x {to = i32} : (tensor<4xf32>) -> tensor<4xi32>",
 )
 
 
@@ -343,4 +359,5 @@ declare(
     evaluate=_bitcast,
     traits=[Trait.ELEMENTWISE, *EXACT],
     doc="the same bits as another element type of the same width",
+    example="%y = core.bitcast %x {to = i32} : (tensor<4xf32>) -> tensor<4xi32>",
 )

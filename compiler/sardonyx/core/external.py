@@ -103,4 +103,8 @@ declare(
     infer=_rule,
     evaluate=_evaluate,
     doc="a function that a user registered, which fills results of the given `dtypes` and `shapes` (docs/extending.md)",
+    example=(
+        '%y = core.external_call %x {function = "my.domain::Op", dtypes = [f32], shapes = [[4]]}'
+        " : (tensor<4xf32>) -> tensor<4xf32>"
+    ),
 )

@@ -64,6 +64,7 @@ declare(
         "slices of x along an axis at the indices; negative ones count from the end, others out of range are a "
         "fault; `trusted` indices are known to be within the axis and are not looked at again"
     ),
+    example="%y = core.gather %x, %i {axis = 0} : (tensor<8x3xf32>, tensor<4xi64>) -> tensor<4x3xf32>",
 )
 
 
@@ -100,6 +101,7 @@ declare(
     traits=[Trait.EXACT, Trait.CAN_FAULT],
     fault=_gather_fault,
     doc="the element of x at each place of the indices, whose value stands for the place along the axis",
+    example="%y = core.gather_elements %x, %i {axis = 0} : (tensor<8x3xf32>, tensor<4x3xi64>) -> tensor<4x3xf32>",
 )
 
 
@@ -156,6 +158,7 @@ declare(
     traits=[Trait.EXACT, Trait.CAN_FAULT],
     fault=nd_fault,
     doc="slices of x at the index vectors that the last axis of the indices holds; the first `batch_dims` axes are shared",
+    example="%y = core.gather_nd %x, %i {batch_dims = 0} : (tensor<8x3xf32>, tensor<4x1xi64>) -> tensor<4x3xf32>",
 )
 
 
@@ -227,6 +230,10 @@ declare(
         "x with updates written, or combined by `reduction`, at places whose index along the axis the indices "
         "give; of several updates of one place the later comes later"
     ),
+    example=(
+        '%y = core.scatter_elements %x, %i, %u {axis = 0, reduction = "add"}'
+        " : (tensor<8x3xf32>, tensor<4x3xi64>, tensor<4x3xf32>) -> tensor<8x3xf32>"
+    ),
 )
 
 
@@ -257,4 +264,8 @@ declare(
     traits=[Trait.EXACT, Trait.CAN_FAULT],
     fault=nd_fault,
     doc="x with slices written, or combined by `reduction`, at index vectors; updates of one place apply in their order",
+    example=(
+        '%y = core.scatter_nd %x, %i, %u {reduction = "none"}'
+        " : (tensor<8x3xf32>, tensor<4x1xi64>, tensor<4x3xf32>) -> tensor<8x3xf32>"
+    ),
 )

@@ -34,6 +34,7 @@ declare(
     evaluate=lambda attributes: attributes["value"].array,
     traits=[E],
     doc="a constant tensor",
+    example="%y = core.constant {value = dense<[1, 2]> : tensor<2xi64>} : () -> tensor<2xi64>",
 )
 
 
@@ -50,6 +51,7 @@ declare(
     "values dtype scalar?",
     infer=_dims_rule,
     doc="the values of dims as an integer tensor of rank 1, or of rank 0 with `scalar`",
+    example='%y = core.dims {values = #sdx.dims<"n", 3>, dtype = i64} : () -> tensor<2xi64>',
 )
 
 
@@ -75,6 +77,10 @@ declare(
     evaluate=_iota,
     traits=[E, M],
     doc="the index along an axis",
+    example=(
+        '%y = core.iota {shape = #sdx.dims<"n", 4>, axis = 0, dtype = i64}'
+        ' : () -> tensor<?x4xi64, #sdx.dims<"n", 4>>'
+    ),
 )
 
 
@@ -117,6 +123,10 @@ declare(
     symbolic=lambda attributes, x: np.broadcast_to(x, tuple(attributes["shape"])),
     traits=[E, M],
     doc="repeat along axes of extent 1 (aligned at the last axis, as NumPy does); a symbolic dim may be 1 at run time",
+    example=(
+        '%y = core.broadcast %x {shape = #sdx.dims<"n", 4>}'
+        ' : (tensor<4xf32>) -> tensor<?x4xf32, #sdx.dims<"n", 4>>'
+    ),
 )
 
 
@@ -145,6 +155,10 @@ declare(
     symbolic=_reshape,
     traits=[E, M],
     doc="the same elements in the same order under another shape",
+    example=(
+        '%y = core.reshape %x {shape = #sdx.dims<"4*n">}'
+        ' : (tensor<?x4xf32, #sdx.dims<"n", 4>>) -> tensor<?xf32, #sdx.dims<"4*n">>'
+    ),
 )
 
 
@@ -168,6 +182,7 @@ declare(
     symbolic=lambda attributes, x: x,
     traits=[E, M],
     doc="x itself; its dims are known by other names as well (a `core.require` checks that they are equal)",
+    example='%y = core.assume %x {shape = [4]} : (tensor<?xf32, #sdx.dims<"n">>) -> tensor<4xf32>',
 )
 
 
@@ -193,6 +208,7 @@ declare(
     symbolic=_transpose,
     traits=[E, M],
     doc="axis i of the result is axis permutation[i] of the operand",
+    example="%y = core.transpose %x {permutation = [1, 0]} : (tensor<2x3xf32>) -> tensor<3x2xf32>",
 )
 
 
@@ -224,6 +240,7 @@ declare(
     symbolic=_slice,
     traits=[E, M],
     doc="`sizes` elements from `starts` on, every `steps`-th; negative steps run backwards; all are within the operand",
+    example="%y = core.slice %x {starts = [1], sizes = [2], steps = [3]} : (tensor<8xf32>) -> tensor<2xf32>",
 )
 
 
@@ -247,6 +264,7 @@ declare(
     evaluate=lambda attributes, x: np.repeat(x, attributes["count"], attributes["axis"]),
     traits=[E, M],
     doc="each element `count` times in a row along an axis",
+    example="%y = core.repeat %x {axis = 0, count = 2} : (tensor<4xf32>) -> tensor<8xf32>",
 )
 
 
@@ -277,6 +295,10 @@ declare(
     doc=(
         "`count` windows of an axis, one every `step` places, each of `size` elements `dilation` apart: an axis of "
         "windows and one of their elements; all are within the operand"
+    ),
+    example=(
+        "%y = core.unfold %x {axis = 0, count = 6, size = 3, step = 1, dilation = 1}"
+        " : (tensor<8xf32>) -> tensor<6x3xf32>"
     ),
 )
 
@@ -328,6 +350,7 @@ declare(
         "`low` elements before and `high` after each axis (none negative: slice crops): `value`, or what `mode` "
         "says: the nearest element (edge), those mirrored at it (reflect), those of the other end (wrap)"
     ),
+    example="%y = core.pad %x, %value {low = [1], high = [1]} : (tensor<4xf32>, tensor<f32>) -> tensor<6xf32>",
 )
 
 
@@ -361,4 +384,5 @@ declare(
     symbolic=lambda attributes, *parts: np.concatenate(parts, axis=attributes["axis"]),
     traits=[E, M],
     doc="the operands one after another along an axis",
+    example="%z = core.concat %x, %y {axis = 0} : (tensor<4xf32>, tensor<3xf32>) -> tensor<7xf32>",
 )

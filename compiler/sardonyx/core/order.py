@@ -58,6 +58,10 @@ declare(
         "the k largest or smallest elements of the last axis in that order, and their indices; NaN is above "
         "all, equal elements keep the order of their indices; with k the extent it sorts"
     ),
+    example=(
+        "%values, %indices = core.top_k %x {k = 3, largest = true}"
+        " : (tensor<8xf32>) -> (tensor<3xf32>, tensor<3xi64>)"
+    ),
 )
 
 
@@ -84,6 +88,7 @@ declare(
     evaluate=_sort_rows,
     traits=[Trait.EXACT],
     doc="how the rows of a matrix ascend, compared element by element; equal rows keep their order",
+    example="%order = core.sort_rows %x : (tensor<8x3xf32>) -> tensor<8xi64>",
 )
 
 
@@ -101,6 +106,10 @@ declare(
     evaluate=lambda attributes, x: np.array(np.nonzero(x), np.int64).reshape(x.ndim, -1),
     traits=[Trait.EXACT],
     doc="the indices of the true elements of a bool tensor, a column for each; `count` is how many there are",
+    example=(
+        '%y = core.nonzero %x {count = #sdx.dim<"k">}'
+        ' : (tensor<8x3xi1>) -> tensor<2x?xi64, #sdx.dims<2, "k">>'
+    ),
 )
 
 
@@ -140,6 +149,10 @@ declare(
     doc=(
         "running sums or products along an axis, one element after another; floats of 16 bits accumulate in "
         "float32; `exclusive` leaves the element itself out, `reverse` starts at the end"
+    ),
+    example=(
+        '%y = core.scan %x {kind = "sum", axis = 0, exclusive = false, reverse = false}'
+        " : (tensor<4xf32>) -> tensor<4xf32>"
     ),
 )
 
@@ -199,5 +212,9 @@ declare(
     doc=(
         "per image and label the boxes with a score above `least`, by falling score, each unless it overlaps "
         "one chosen before by more than `iou`; at most `most`, and how many there are (the rest is undefined)"
+    ),
+    example=(
+        "%chosen, %count = core.nms %boxes, %scores, %iou, %least {most = 10, center = false}"
+        " : (tensor<1x20x4xf32>, tensor<1x3x20xf32>, tensor<f32>, tensor<f32>) -> (tensor<1x3x10xi64>, tensor<1x3xi64>)"
     ),
 )

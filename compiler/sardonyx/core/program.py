@@ -6,14 +6,30 @@ from sardonyx.ir.declare import Trait, declare
 
 __all__: list[str] = []
 
-declare("core.return", "*values", traits=[Trait.TERMINATOR], doc="the results of a function")
-declare("core.yield", "*values", traits=[Trait.TERMINATOR], doc="the results of a region")
+declare(
+    "core.return",
+    "*values",
+    traits=[Trait.TERMINATOR],
+    doc="the results of a function",
+    example="core.return %x : (tensor<4xf32>) -> ()",
+)
+declare(
+    "core.yield",
+    "*values",
+    traits=[Trait.TERMINATOR],
+    doc="the results of a region",
+    example="core.yield %x : (tensor<4xf32>) -> ()",
+)
 declare(
     "core.require",
     "",
     "relation left right message",
     traits=[Trait.EFFECT, Trait.CAN_FAULT],
     doc="a fact about dims checked at run time: relation `equal`, `broadcast`, `at_least`; `message` names both tensors",
+    example=(
+        'core.require {relation = "equal", left = #sdx.dim<"n">, right = #sdx.dim<"m">, message = "n and m differ"}'
+        " : () -> ()"
+    ),
 )
 declare(
     "core.bind_dims",
@@ -26,6 +42,7 @@ declare(
         "`allowzero`, -1 takes the rest). Rule `slice`: starts and ends of a Slice along axes of the extents `dims` by "
         "`steps`; per axis a symbol for the first index and one for the number of elements"
     ),
+    example='core.bind_dims %x {symbols = ["k"], minimum = 0} : (tensor<i64>) -> ()',
 )
 declare(
     "core.fused",
@@ -33,4 +50,11 @@ declare(
     "kind",
     regions=1,
     doc="a group of core ops computed by one kernel; the region's arguments stand for the operands",
+    example=(
+        '%y = core.fused %x {kind = "map"} ({\n'
+        "^bb0(%a: tensor<4xf32>):\n"
+        "  %b = core.floor %a : (tensor<4xf32>) -> tensor<4xf32>\n"
+        "  core.yield %b : (tensor<4xf32>) -> ()\n"
+        "}) : (tensor<4xf32>) -> tensor<4xf32>"
+    ),
 )

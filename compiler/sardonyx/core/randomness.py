@@ -50,6 +50,7 @@ declare(
     infer=_entropy_rule,
     evaluate=lambda attributes: np.array(secrets.randbits(64), np.uint64),
     doc="a key that differs from run to run, and by its `number` within a run",
+    example="%key = core.entropy {number = 0} : () -> tensor<ui64>",
 )
 
 
@@ -69,4 +70,5 @@ declare(
         np.random.RandomState(attributes["seed"]).random_sample(tuple(attributes["shape"]))
     ),
     doc="numbers from 0 to below 1 as `numpy.random.RandomState(seed).random_sample(shape)` gives them (MT19937)",
+    example="%y = core.mersenne_twister {seed = 1, shape = [4]} : () -> tensor<4xf64>",
 )

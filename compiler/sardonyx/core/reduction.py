@@ -86,4 +86,5 @@ declare(
         "sum, prod, max, min, and, or over axes, which vanish; floats of 16 bits accumulate in float32; "
         "max and min propagate NaN; over nothing the identity"
     ),
+    example='%y = core.reduce %x {kind = "sum", axes = [1]} : (tensor<2x3xf32>) -> tensor<2xf32>',
 )

@@ -100,7 +100,21 @@ _OPS: dict[str, tuple[tuple[DType, ...], DType, str, Callable[..., Array], str]]
     ),
 }  # fmt: skip
 
+# kind: the attributes of its example
+_GIVEN = {
+    "find_string": ' {keys = dense<["a", "b"]> : tensor<2x!sdx.string>}',
+    "string_matches": (
+        " {table = dense<[[0, 1], [1, 1]]> : tensor<2x2xi64>, classes = dense<0> : tensor<256xi64>, "
+        "accepting = dense<[false, true]> : tensor<2xi1>}"
+    ),
+    "change_case": ' {kind = "upper"}',
+    "count_parts": ' {delimiter = ",", most = -1}',
+    "string_part": ' {delimiter = ",", most = -1}',
+}
+
 for _kind, (_operands, _result, _attributes, _meaning, _doc) in _OPS.items():
+    _values = ", ".join(f"%{name}" for name in "xy"[: len(_operands)])
+    _taken = ", ".join(f"tensor<4x{t}>" for t in _operands)
     declare(
         f"core.{_kind}",
         " ".join("xy"[: len(_operands)]),
@@ -109,6 +123,7 @@ for _kind, (_operands, _result, _attributes, _meaning, _doc) in _OPS.items():
         evaluate=_meaning,
         traits=[Trait.EXACT],
         doc=_doc,
+        example=f"%r = core.{_kind} {_values}{_GIVEN.get(_kind, '')} : ({_taken}) -> tensor<4x{_result}>",
     )
 
 
@@ -133,6 +148,7 @@ declare(
     evaluate=_format,
     traits=[Trait.EXACT],
     doc="numbers as text: integers exactly, floats by the fewest digits that read back, `True` and `False`",
+    example="%y = core.format %x : (tensor<2xf32>) -> tensor<2x!sdx.string>",
 )
 
 
@@ -167,4 +183,5 @@ declare(
     fault=_no_number,
     traits=[Trait.CAN_FAULT],
     doc="numbers read from text, rounded once; a fault if the text is no number",
+    example="%y = core.parse %x {to = f32} : (tensor<2x!sdx.string>) -> tensor<2xf32>",
 )

@@ -83,4 +83,12 @@ declare(
         "Leaf j votes by vote_targets and vote_weights from leaf_first[j] to leaf_first[j + 1]. The votes for each target "
         "are combined in float64 (sum, min, max) in the order of the trees and rounded to `dtype`; without any vote 0"
     ),
+    example=(
+        "%y = core.tree_ensemble %x {features = dense<[0]> : tensor<1xi64>, thresholds = dense<[0.5]> : tensor<1xf32>, "
+        "nan_true = dense<[false]> : tensor<1xi1>, true_next = dense<[-1]> : tensor<1xi64>, "
+        "false_next = dense<[-2]> : tensor<1xi64>, roots = dense<[0]> : tensor<1xi64>, "
+        "leaf_first = dense<[0, 1, 2]> : tensor<3xi64>, vote_targets = dense<[0, 0]> : tensor<2xi64>, "
+        'vote_weights = dense<[1.0, 2.0]> : tensor<2xf32>, targets = 1, kind = "sum", dtype = f32} : '
+        '(tensor<?x3xf32, #sdx.dims<"n", 3>>) -> tensor<?x1xf32, #sdx.dims<"n", 1>>'
+    ),
 )

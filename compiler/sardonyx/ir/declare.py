@@ -56,6 +56,7 @@ class OpDecl:
     traits: frozenset[str] = frozenset()
     regions: int = 0
     doc: str = ""
+    example: str = ""  # in the short text form; values that it does not define are arguments
     symbolic: Evaluate | None = None  # the meaning on arrays of dims, for integer shape arithmetic
     fault: Evaluate | None = None  # (attributes, *arrays) -> what is wrong with them, empty if nothing
     _arity: tuple[int, float] = field(default=(0, 0), repr=False)
@@ -120,6 +121,7 @@ def declare(
     traits: Sequence[str] = (),
     regions: int = 0,
     doc: str = "",
+    example: str = "",
     fault: Evaluate | None = None,
 ) -> OpDecl:
     """Register an operation; operands and attributes are written as one string of names each."""
@@ -134,6 +136,7 @@ def declare(
         frozenset(traits),
         regions,
         doc,
+        example,
         symbolic,
         fault,
     )
