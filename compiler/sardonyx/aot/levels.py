@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sardonyx.aot.dims import fix_dims
-from sardonyx.aot.modules import Texts
+from sardonyx.aot.modules import Texts, merge
 from sardonyx.build import lower, signature_of, weights_of
 from sardonyx.build_options import USUAL, BuildOptions
 from sardonyx.errors import CompileError, NeedsConstant
@@ -26,7 +26,7 @@ __all__ = ["Levels", "chooses", "compile_levels"]
 
 @dataclass(frozen=True)
 class Levels:
-    """A model compiled for one or several targets: its LLVM modules, signature, constants and facts."""
+    """A model compiled for one or several targets: an LLVM module for each, signature, constants and facts."""
 
     modules: Sequence[Any]
     signature: Signature
@@ -81,7 +81,7 @@ def compile_levels(
                     f"a library cannot hold the external functions that the model calls: {names}"
                 )
             programs.append(program)
-            modules += texts.modules
+            modules.append(merge(texts.modules, [entry], target))
         return Levels(
             modules,
             signature_of(*programs),

@@ -21,11 +21,12 @@ KNOWN = (
 )
 
 _MACHINES = {"amd64": "x86_64", "x64": "x86_64", "x86-64": "x86_64", "arm64": "aarch64", "wasm": "wasm32"}
+# Without the version that may stand behind them.
 _SYSTEMS = {
-    **dict.fromkeys(("linux",), "linux"),
-    **dict.fromkeys(("windows", "win32", "mingw32"), "windows"),
+    "linux": "linux",
+    **dict.fromkeys(("windows", "win", "mingw"), "windows"),
     **dict.fromkeys(("macos", "macosx", "darwin"), "macos"),
-    **dict.fromkeys(("wasi", "wasip1"), "wasi"),
+    **dict.fromkeys(("wasi", "wasip"), "wasi"),
 }
 _ENVIRONMENTS = re.compile(r"(gnu|musl|msvc)[a-z0-9_]*")
 _MACOS = "11.0.0"  # the oldest system with a version for arm64
@@ -55,7 +56,7 @@ def parse_triple(text: str) -> Triple:
     """The triple of a short name (``aarch64-linux-musl``) or of LLVM's form; CompileError if LLVM has none."""
     machine, *rest = text.lower().split("-")
     machine = _MACHINES.get(machine, machine)
-    words = [re.sub(r"[\d.]+$", "", word) if not word.startswith("win32") else word for word in rest]
+    words = [re.sub(r"[\d.]+$", "", word) for word in rest]
     system = next((_SYSTEMS[word] for word in words if word in _SYSTEMS), "")
     if machine == "wasm32" and not rest:
         system = "wasi"
