@@ -5,19 +5,27 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sardonyx
 from sardonyx.aot.c_names import c_identifiers, c_type, comment
 from sardonyx.aot.header import header_text
+from sardonyx.codegen.artifact import exports
+from sardonyx.codegen.constants import Beside, Inside
 from sardonyx_runtime import dtypes
 from sardonyx_runtime.artifact import ABI
 from sardonyx_runtime.dims import symbol
 from sardonyx_runtime.signature import Argument, Signature
+
+from ..helpers import make_model
 
 COMPILERS = {
     "cc": ["-std=c99", "-x", "c"],
@@ -126,3 +134,55 @@ def test_identifiers_are_c_identifiers(names: list[str]) -> None:
 def test_a_comment_does_not_end(name: str) -> None:
     text = comment(name)
     assert text.isascii() and text.isprintable() and "*/" not in text and "/*" not in text
+
+
+@pytest.mark.parametrize("constants", [Inside, Beside])
+def test_all_symbols_are_declared(constants: type[Inside] | type[Beside]) -> None:
+    beside = {"weights_file": "m.weights"} if constants is Beside else {}
+    text = header_text("net", Signature((), ()), description(**beside))
+    declared = set(re.findall(r"\b(net_\w+)[(\[;]", text))
+    assert declared >= set(exports("net", constants))
+    assert "net_weights" not in declared or constants is Inside
+
+
+_PROGRAM = """
+#include <stdio.h>
+#include "model.h"
+int main(void) {
+    const float x[SDX_MODEL_SIZE_OF_INPUT_X] = {1, -2, 3, -4, 5, -6};
+    const uint8_t flags[3] = {1, 0, 1};
+    const float c[4] = {1, 2, 3, 4};
+    const uint16_t half[1] = {0x3f80};
+    float y[6], conjugate[4];
+    uint8_t opposite[3];
+    uint16_t negative[1];
+    sdx_model_context *context = sdx_model_create(1);
+    int32_t code = sdx_model_call(context, x, flags, c, half, y, opposite, conjugate, negative);
+    printf("%d %g %g %d%d%d %g %g %x\\n", (int)code, (double)y[1], (double)y[5], opposite[0], opposite[1],
+           opposite[2], (double)conjugate[0], (double)conjugate[3], (unsigned)negative[0]);
+    sdx_model_destroy(context);
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_the_typed_function(compiler: str, tmp_path: Path) -> None:
+    """bool, complex and bfloat16 among its parameters."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs {compiler}")
+    feeds = {
+        "x": np.zeros((2, 3), np.float32),
+        "flags": np.zeros(3, np.bool_),
+        "c": np.zeros(2, np.complex64),
+        "half": np.zeros((), ml_dtypes.bfloat16),
+    }
+    nodes = ["y = Abs (x)", "opposite = Not (flags)", "sum = Transpose (c)", "negative = Neg (half)"]
+    sardonyx.compile_to(make_model(nodes, feeds, opset=21), tmp_path / "model.o")
+    (tmp_path / "main").write_text(_PROGRAM)
+    build = [compiler, *COMPILERS[compiler], *STRICT[:-1], "main", "-x", "none", "model.o", "-o", "program"]
+    done = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    printed = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True).stdout
+    assert printed == "0 2 6 010 1 4 bf80\n"

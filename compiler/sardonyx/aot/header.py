@@ -71,6 +71,18 @@ int64_t {prefix}_error(const {prefix}_context *context, char *buffer, int64_t si
 void {prefix}_free({prefix}_context *context, void *memory);
 """
 
+_INSIDE = """
+/* The constants, which contexts are made with. */
+extern const char {prefix}_weights[];
+"""
+
+_BESIDE = """
+/* Maps the file with the constants; NULL stands for the one that the library was compiled with, beside it.
+ * Contexts that are made before do so themselves.
+ * Returns 0; 1 if the file cannot be mapped, 2 if its size, 3 if its contents are wrong. */
+int32_t {prefix}_open(const char *path);
+"""
+
 _FOOT = """
 #ifdef __cplusplus
 }}
@@ -103,6 +115,7 @@ def header_text(prefix: str, signature: Signature, description: Mapping[str, Any
             space=" " * len(f"{prefix}_context *{prefix}_create_with("),
             run_space=" " * len(f"int32_t {prefix}_run("),
         ),
+        (_BESIDE if "weights_file" in description else _INSIDE).format(prefix=prefix),
         _call(prefix, signature),
         _FOOT.format(guard=guard),
     ]
