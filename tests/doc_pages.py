@@ -5,6 +5,7 @@
 | `python` whose first line is `# NAME.py` | written to that file |
 | `python` | executed, in one namespace for the whole page |
 | `console` | each line with `$ sardonyx ...` is run; the lines below it are what it prints |
+| `sh` | for other shells than ours; not run |
 | another language, below a `python` block | what that block prints |
 
 ``...`` in shown output stands for anything, lines included.
@@ -83,6 +84,8 @@ def _run(path: Path, blocks: list[Block]) -> int:
             printed = _executed(block.text, where, names)
         elif block.language == "console":
             compared += _console(block.text, where)
+        elif block.language == "sh":
+            continue
         elif before.language == "python":
             _compare(block.text, printed, where)
             printed = ""

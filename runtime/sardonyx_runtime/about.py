@@ -20,18 +20,31 @@ def facts(description: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("model", f"SHA-256 {description['model']}" if "model" in description else ""),
         ("opsets", ", ".join(f"{d} {v}" for d, v in description.get("opsets", {}).items())),
         ("nodes", str(description.get("nodes", ""))),
-        ("target", " ".join(filter(None, (description["triple"], description.get("cpu"))))),
-        ("features", " ".join(description.get("features", []))),
+        *_target(description),
         *((f"input {a['name']}", _argument(a)) for a in signature["inputs"]),
         *((f"output {a['name']}", _argument(a)) for a in signature["outputs"]),
         ("threads", str(description.get("threads", ""))),
         ("kernels", str(description.get("kernels", ""))),
         ("code", amount(description["code"]) if "code" in description else ""),
-        ("weights", amount(description["weights"])),
+        ("weights", amount(description["weights"]) + _place(description.get("weights_file"))),
         *_arena(description.get("arena", ())),
         *((f"file {name}", _file(state)) for name, state in description.get("files", {}).items()),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def _target(description: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The system, and the CPU; of a library with several levels each of them."""
+    levels = description.get("levels") or [description]
+    named = [" ".join(filter(None, (description["triple"], level.get("cpu")))) for level in levels]
+    rows = []
+    for target, level in zip(named, levels, strict=True):
+        rows += [("target", target), ("features", " ".join(level.get("features", [])))]
+    return rows
+
+
+def _place(file: str | None) -> str:
+    return f" in {file}" if file else ""
 
 
 def _argument(argument: Mapping[str, Any]) -> str:

@@ -10,6 +10,8 @@ import pytest
 
 import sardonyx
 from sardonyx_runtime.__main__ import main
+from sardonyx_runtime.about import facts
+from sardonyx_runtime.artifact import read_description
 
 from ..helpers import make_model
 from .test_artifact import SYSTEM
@@ -67,3 +69,21 @@ def test_failures(library: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     np.save(tmp_path / "x.npy", X)
     assert main(["run", str(library), f"x={tmp_path}/x.npy"]) == 4
     assert "'b'" in capsys.readouterr().err
+
+
+def test_facts_of_levels_and_of_weights_beside(library: Path) -> None:
+    levels = [{"cpu": "x86-64-v2", "features": ["sse3"]}, {"cpu": "x86-64-v4", "features": ["avx512f"]}]
+    description = {**read_description(library), "triple": "t", "levels": levels, "arena": [64, 0, "8*n"]}
+    rows = facts({**description, "weights": 1500, "weights_file": "m.weights"})
+    assert [v for k, v in rows if k in ("target", "features")] == [
+        "t x86-64-v2",
+        "sse3",
+        "t x86-64-v4",
+        "avx512f",
+    ]
+    assert ("weights", "1.5 KB in m.weights") in rows
+    assert [(k, v) for k, v in rows if k.startswith("arena")] == [
+        ("arena 0", "64 bytes"),
+        ("arena 1", "grows"),
+        ("arena 2", "8*n bytes"),
+    ]
