@@ -33,7 +33,7 @@ from sardonyx_runtime.layout import LAYOUT
 from sardonyx_runtime.recycled import LARGE
 from sardonyx_runtime.signature import Signature
 
-__all__ = ["FEEDS", "RESULTS", "Code", "Context", "Plan", "free"]
+__all__ = ["FEEDS", "RESULTS", "Code", "Context", "Plan", "free", "function_address"]
 
 FEEDS, RESULTS = 2, 3  # the words that every run sets
 _FRAME_WORDS = 17
@@ -50,7 +50,8 @@ _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 5)  # releases th
 _GATE = ctypes.PYFUNCTYPE(ctypes.c_int32)  # keeps it; no argument types: a c_void_p passes as it is
 
 
-def _function(name: str) -> int:
+def function_address(name: str) -> int:
+    """The address of a function of Python's C interface."""
     return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
@@ -129,7 +130,7 @@ class Context:
         if LAYOUT is not None:
             self.frame[:] = [
                 code.address, self.address, 0, 0, LAYOUT.items, LAYOUT.cells, LAYOUT.head, id(np.ndarray), id(None),
-                _function("PyEval_SaveThread"), _function("PyEval_RestoreThread"), len(inputs), len(outputs),
+                function_address("PyEval_SaveThread"), function_address("PyEval_RestoreThread"), len(inputs), len(outputs),
                 *(ctypes.addressof(a) for a in (records, self.pointers, self.dims, self.sizes)),
             ]  # fmt: skip
 

@@ -148,7 +148,9 @@ class NativeModel:
         arrays = tuple([accept(v, a) for v, a in zip(values, self.inputs, strict=True)])
         owners: list[Any] = []  # of the memory of strings
         if self._texts:
-            arrays = tuple([self._native(a, v, owners) for a, v in zip(self.inputs, arrays, strict=True)])
+            arrays = tuple(
+                [self._native(a, v, owners, code.gate) for a, v in zip(self.inputs, arrays, strict=True)]
+            )
         if outputs is not None:
             self._check_names(outputs)
         key = tuple([a.shape for a in arrays])
@@ -171,7 +173,7 @@ class NativeModel:
         finished = take_late(results, self.outputs, context)
         if self._texts:  # their memory is that of the context or the inputs
             finished = [
-                decode(x) if a.dtype is dtypes.string else x
+                decode(x, code.gate) if a.dtype is dtypes.string else x
                 for a, x in zip(self.outputs, finished, strict=True)
             ]
         self._contexts.append(context)
@@ -180,11 +182,11 @@ class NativeModel:
             finished = [target if x is source else x for x in finished]
         return finished if outputs is None else self._choose(finished, outputs)
 
-    def _native(self, argument: Argument, array: Array, owners: list[Any]) -> Array:
+    def _native(self, argument: Argument, array: Array, owners: list[Any], gate: Any) -> Array:
         """An input as native code reads it."""
         if argument.dtype is not dtypes.string:
             return array
-        addresses, owner = encode(array, argument.name)
+        addresses, owner = encode(array, argument.name, gate)
         owners.append(owner)
         return addresses
 

@@ -6,6 +6,7 @@ its bytes, in UTF-8.  Bytes that are no UTF-8 are lone surrogates in Python (``s
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from sardonyx_runtime.errors import RuntimeFault
 from sardonyx_runtime.feeds import Array
+from sardonyx_runtime.frame import function_address
 
 __all__ = ["decode", "encode", "records"]
 
@@ -62,12 +64,44 @@ def _bytes(text: Any, what: str) -> bytes:
         raise RuntimeFault(f"{what} holds {text!r}, which is no Unicode text: {error}") from error
 
 
-def encode(array: Array, name: str) -> tuple[Array, Any]:
-    """The addresses of an array's strings as int64, and what owns their memory."""
+def encode(array: Array, name: str, gate: Any = None) -> tuple[Array, Any]:
+    """The addresses of an array's strings as int64, and what owns their memory.
+
+    ``array`` is a C-contiguous object array.  ``gate`` is native code that does it (None: in Python).
+    RuntimeFault names what is no string.
+    """
+    if gate is not None:
+        addresses = np.empty(array.shape, np.int64)
+        frame = _frame(_TAKE, array, addresses)
+        if gate(ctypes.byref(frame)) == 0:
+            memory = np.empty(
+                frame[_SIZE] + _WORD, np.uint8
+            )  # a byte behind the last string may be looked at
+            frame[_MEMORY] = memory.__array_interface__["data"][0]
+            if gate(ctypes.byref(frame)) == 0:
+                return addresses, memory
     memory, starts = records(array.ravel().tolist(), f"the input {name!r}")
-    owner = np.append(memory, np.zeros(_WORD, np.uint8))  # a byte behind the last string may be looked at
+    owner = np.append(memory, np.zeros(_WORD, np.uint8))
     base = owner.__array_interface__["data"][0]
     return (starts + base).reshape(array.shape), owner
+
+
+# Words of the gate's frame for strings; the compiler's ``codegen/text_gate.py`` has the table.
+_TAKE, _GIVE = 0, 1
+_MEMORY, _SIZE, _FRAME_WORDS = 5, 10, 11
+_ESCAPE = ctypes.create_string_buffer(b"surrogateescape")
+
+
+def _frame(direction: int, cells: Array, addresses: Array) -> Any:
+    functions = ("PyUnicode_AsUTF8AndSize", "PyUnicode_DecodeUTF8")
+    frame = (ctypes.c_int64 * _FRAME_WORDS)()
+    places = [a.__array_interface__["data"][0] for a in (cells, addresses)]
+    frame[:] = [
+        *(0, direction, places[0], cells.size, places[1], 0),
+        *(function_address(n) for n in (functions[direction], "PyErr_Clear", "Py_DecRef")),
+        *(ctypes.addressof(_ESCAPE), 0),
+    ]
+    return frame
 
 
 class _Memory:
@@ -77,10 +111,12 @@ class _Memory:
         self.__array_interface__ = {"data": (address, True), "shape": (count,), "typestr": kind, "version": 3}
 
 
-def decode(addresses: Array) -> Array:
-    """The strings at addresses, as an object array of str."""
+def decode(addresses: Array, gate: Any = None) -> Array:
+    """The strings at addresses (C-contiguous), as an object array of str."""
     result = np.empty(addresses.shape, object)
     if not addresses.size:
+        return result
+    if gate is not None and gate(ctypes.byref(_frame(_GIVE, result, addresses))) == 0:
         return result
     flat = addresses.ravel()
     base = int(flat.min())

@@ -8,6 +8,8 @@ returns -1 and has changed nothing, and the runtime finds out in Python what is 
 
 Where the fields of a Python object lie is measured when the runtime is imported (``layout.py``), so there
 is no dependence on a version of Python or NumPy here.
+
+A frame whose entry point is 0 is one of strings, see ``text_gate.py``.
 """
 
 from __future__ import annotations
@@ -26,7 +28,22 @@ def gate_text() -> str:
         f"  %{name}.at = getelementptr i64, ptr %frame, i64 {i}\n  %{name}.word = load i64, ptr %{name}.at"
         for i, name in enumerate(_WORDS)
     )
-    return f"define i32 @sdx_gate(ptr %frame) nounwind {{\nentry:\n{loads}\n{_BODY}"
+    return f"{_CHOICE}define internal i32 @sdx_arrays(ptr %frame) alwaysinline nounwind {{\nentry:\n{loads}\n{_BODY}"
+
+
+_CHOICE = """
+define i32 @sdx_gate(ptr %frame) nounwind {
+  %entry.word = load i64, ptr %frame
+  %texts = icmp eq i64 %entry.word, 0
+  br i1 %texts, label %strings, label %arrays, !prof !0
+strings:
+  %odd = call i32 @sdx_texts(ptr %frame)
+  ret i32 %odd
+arrays:
+  %code = call i32 @sdx_arrays(ptr %frame)
+  ret i32 %code
+}
+"""
 
 
 # A PyArrayObject behind its head: data, rank (int), dims, strides, base, descriptor, flags (int).

@@ -30,6 +30,7 @@ from sardonyx.codegen.gate import gate_text
 from sardonyx.codegen.memory import memory_text
 from sardonyx.codegen.pool import pool_text
 from sardonyx.codegen.strings import strings_text
+from sardonyx.codegen.text_gate import text_gate_text
 
 __all__ = [
     "CHUNKS",
@@ -65,4 +66,10 @@ def context_words(chunks: int) -> int:
 
 def support_text(triple: str, pointer_bits: int = 64) -> str:
     """The LLVM text shared by all programs of a process."""
-    return memory_text(triple, pointer_bits) + strings_text(STRINGS) + pool_text(triple) + gate_text()
+    return (
+        memory_text(triple, pointer_bits)
+        + strings_text(STRINGS)
+        + pool_text(triple)
+        + gate_text()
+        + text_gate_text()
+    )
