@@ -73,7 +73,7 @@ def build_module(
 def lower(
     make: Callable[[], Module],
     target: Target,
-    take: Callable[[str, str], None],
+    take: Callable[[str, str], None] | None,
     *,
     entry: str = ENTRY,
     structures: Mapping[str, Any] | None = None,
@@ -81,12 +81,14 @@ def lower(
     after: Program | None = None,
 ) -> Program:
     """The program of a module; ``take(symbol, text)`` gets the LLVM text of each kernel as soon as it is made,
-    and of the entry point at the end.  ``after`` is a program to share constants with (see `pipeline`).
+    and of the entry point at the end (None: no code is made).  ``after`` is a program to share constants with (see `pipeline`).
     """
     with limited(options.opt_limit) as budget:
         watch, debug = dumping.current(), options.debug
 
         def compile_kernel(symbol: str, function: Function) -> None:
+            if take is None:
+                return
             try:
                 source = None if debug is None else debug_source(debug, function)
                 text = kernel_text(function, symbol, target, source)
@@ -114,10 +116,11 @@ def lower(
             if all(step.run.name != "schedule" for step in steps):
                 for symbol, function in program.kernels.items():
                     compile_kernel(symbol, function)
-            source = None if debug is None else debug_source(debug, program.main)
-            text = whole_program_text(program, target, entry, source)
-            watch.code(entry, text, target)
-            take(entry, text)
+            if take is not None:
+                source = None if debug is None else debug_source(debug, program.main)
+                text = whole_program_text(program, target, entry, source)
+                watch.code(entry, text, target)
+                take(entry, text)
         except PassFailure as failure:
             raise reproducer.write_for(
                 failure, make, steps, target, options.reproducer, options.opt_limit

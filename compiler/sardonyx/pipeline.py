@@ -74,7 +74,10 @@ def _for_target(made: Callable[..., Pass], target: Target) -> Callable[..., Pass
 
 
 def to_program(module: Module, target: Target) -> Program:
-    """The program of a module up to the fused level, which still knows the group that each kernel computes."""
+    """The program of a module; of one up to the fused level it still knows the group that each kernel computes."""
+    if level_of(module) in ("loop", "planned"):
+        run_steps(module, remaining(module, pipeline(target)))
+        return Program.from_module(module)
     run_steps(module, remaining(module, pipeline(target))[:-2])
     program = schedule(module.main, target, "model")
     plan_memory(program)

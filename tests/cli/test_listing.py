@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from .conftest import Sardonyx
 
 
@@ -29,6 +31,15 @@ def test_prints_json(sardonyx: Sardonyx, floor_ge: Path, tmp_path: Path) -> None
     kernels = json.loads((tmp_path / "listing.json").read_text())
     assert [k["symbol"] for k in kernels][-1] == "sdx_model_run"
     assert sorted(kernels[0]["nodes"]) == ["Floor_0", "GreaterOrEqual_1"]
+
+
+@pytest.mark.parametrize("stage", ["onnx", "core", "fused", "loop", "planned"])
+def test_ir_of_any_level(sardonyx: Sardonyx, floor_ge: Path, tmp_path: Path, stage: str) -> None:
+    text = tmp_path / "model.mlir"
+    assert sardonyx("dump", floor_ge, "--stage", stage, "-o", text).code == 0
+    result = sardonyx("listing", text, "--node", "Floor_*")
+    assert result.code == 0 and "node Floor_0" in result.out and "@llvm.floor" in result.out
+    assert "Floor_0" in sardonyx("profile", text, "--runs", "1").out
 
 
 def test_wrong_node_and_file(sardonyx: Sardonyx, floor_ge: Path, tmp_path: Path) -> None:

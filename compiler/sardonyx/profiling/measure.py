@@ -50,7 +50,7 @@ def instrument(
     ``make`` and ``structures`` are what the model was built from.  CompileError if its source has changed.
     """
     with compiling(), Objects(target, use_cache=use_cache) as objects:
-        program = lower(make, target, lambda symbol, text: None, structures=structures, options=options)
+        program = lower(make, target, None, structures=structures, options=options)
         if not program.kernels.keys() <= parts.objects.keys() or signature_of(program) != parts.signature:
             raise CompileError("the model has changed since it was compiled", hint="compile it again")
         objects.add(ENTRY, timed_program_text(program, target, ENTRY))
