@@ -256,6 +256,7 @@ _REMAINS: tuple[tuple[frozenset[str], str], ...] = (
         frozenset({"core.require", "core.bind_dims"}),
         "it is a check, or a size read, of the program that launches the kernels",
     ),
+    (frozenset({"core.bind_result"}), "it is a size that control flow of the program passes on"),
     (
         frozenset({"core.reshape", "core.assume"}),
         "it only names the memory of its input anew: no code",
@@ -277,9 +278,9 @@ def _outcome(seen: _Seen, left: Sequence[Op], grouped: set[Op], facts: KernelFac
     if launches:
         names = dict.fromkeys(o.name for op in launches for o in op.location.origins)
         others = [n for n in names if n != seen.origin.name]
-        kernels = "one kernel" if len(launches) == 1 else f"{len(launches)} kernels"
+        kernels = "computed by one kernel" if len(launches) == 1 else f"takes part in {len(launches)} kernels"
         shared = f", together with {_some(others)}" if others else " of its own"
-        return f"computed by {kernels}{shared}"
+        return f"{kernels}{shared}"
     if seen.lowered == 0:
         return "nothing needs its result, or it stands in a branch that is never taken"
     alone = {op.name for op in left if op not in grouped}
@@ -289,7 +290,7 @@ def _outcome(seen: _Seen, left: Sequence[Op], grouped: set[Op], facts: KernelFac
     if left:
         return f"a part of {_some(sorted({op.name for op in left}))}, which no kernel computes"
     if seen.changes and seen.last != seen.changes[0].label:
-        return f"nothing is left of it: {seen.last} removed its last operation, which nothing needed any more"
+        return f"nothing is left of it: {seen.last} removed its last operation, unused or rewritten into those of others"
     return _never_made(seen)
 
 
