@@ -131,11 +131,10 @@ def test_an_element_type_at_every_stage(through: Through, dtype: dtypes.DType) -
     model = of_type(dtype.name)
     for stage in MLIR_STAGES:
         check(through, model, stage)
-        full = stage_text(model, stage, generic=True, elide=None)
-        assert (
-            same(parse_module(stage_text(model, stage, elide=None)), parse_module(through(full)), names=False)
-            is None
-        )
+        for options in ({"elide": None}, {"resources": True}):  # all data in place, or at the end
+            ours = parse_module(stage_text(model, stage, **options))
+            theirs = parse_module(through(stage_text(model, stage, generic=True, **options)))
+            assert same(ours, theirs, names=False) is None
     assert f"tensor<?x{dtype}, #sdx.dims<" in stage_text(model, "core", generic=True)
 
 
