@@ -14,7 +14,7 @@ from sardonyx.targets.host import feature_text, target_machine
 
 __all__ = ["Texts", "merge", "parse", "with_attributes"]
 
-_DEFINITION = re.compile(r"^(define .*?)((?: ![a-z]+ !\d+)*) \{$", re.MULTILINE)
+_DEFINITION = re.compile(r"^(define .*?)((?: prologue .*?)?(?: ![a-z]+ !\d+)*) \{$", re.MULTILINE)
 
 
 class Texts:

@@ -46,34 +46,34 @@ def artifact_text(
 def cpu_text(triple: str) -> str:
     """``sdx_cpu(words)``: what the CPU says of itself, to be compiled for the plainest CPU of the target.
 
-    On x86-64 it writes eax, ebx, ecx, edx of CPUID for the seven leaves of ``sardonyx_runtime/cpu.py``, then
-    XCR0; elsewhere nothing.
+    On x86-64 it writes eax, ebx, ecx, edx of CPUID for the leaves of ``sardonyx_runtime/cpu.py``, then XCR0;
+    elsewhere nothing.
     """
     if not triple.startswith("x86_64"):
         return "define void @sdx_cpu(ptr %words) nounwind {\n  ret void\n}\n"
-    lines = []
-    for number, (leaf, sub) in enumerate(_LEAVES):
-        registers = "={ax},={bx},={cx},={dx},{ax},{cx},~{dirflag},~{fpsr},~{flags}"
-        lines.append(
-            f'  %r{number} = call {{i32, i32, i32, i32}} asm sideeffect "cpuid", "{registers}"'
-            f"(i32 {leaf}, i32 {sub})"
-        )
-        for part in range(4):
-            lines += [
-                f"  %v{number}.{part} = extractvalue {{i32, i32, i32, i32}} %r{number}, {part}",
-                f"  %p{number}.{part} = getelementptr i32, ptr %words, i32 {4 * number + part}",
-                f"  store i32 %v{number}.{part}, ptr %p{number}.{part}",
-            ]
-    text = "\n".join(lines)
+    calls = "\n".join(
+        f"  %at{number} = getelementptr i32, ptr %words, i32 {4 * number}\n"
+        f"  call {_CONVENTION} void @sdx.cpuid(ptr %at{number}, i32 {leaf}, i32 {sub})"
+        for number, (leaf, sub) in enumerate(_LEAVES)
+    )
     return f"""
+define internal {_CONVENTION} void @sdx.cpuid(ptr %to, i32 %leaf, i32 %sub) noinline nounwind {_bytes(_CPUID)} {{
+  ret void
+}}
+
+define internal {_CONVENTION} i32 @sdx.xgetbv() noinline nounwind {_bytes(_XGETBV)} {{
+  ret i32 0
+}}
+
 define void @sdx_cpu(ptr %words) nounwind {{
-{text}
-  %osxsave.bit = lshr i32 %v1.2, 27
+{calls}
+  %ecx.at = getelementptr i32, ptr %words, i32 6
+  %ecx = load i32, ptr %ecx.at
+  %osxsave.bit = lshr i32 %ecx, 27
   %osxsave = trunc i32 %osxsave.bit to i1
   br i1 %osxsave, label %read, label %done
 read:
-  %state = call {{i32, i32}} asm sideeffect "xgetbv", "={{ax}},={{dx}},{{cx}}"(i32 0)
-  %low = extractvalue {{i32, i32}} %state, 0
+  %low = call {_CONVENTION} i32 @sdx.xgetbv()
   %at = getelementptr i32, ptr %words, i32 {4 * len(_LEAVES)}
   store i32 %low, ptr %at
   br label %done
@@ -82,6 +82,23 @@ done:
 }}
 """
 
+
+def _bytes(code: str) -> str:
+    """Machine code that a function begins with."""
+    data = bytes.fromhex(code)
+    return f'prologue [{len(data)} x i8] c"{escaped(data)}"'
+
+
+# LLVM has no intrinsic for CPUID, and its wheel no assembler for other machines than the host.  So the two
+# instructions are functions in machine code: arguments in rdi, esi and edx on every system.
+_CONVENTION = "x86_64_sysvcc"
+_CPUID = (
+    "53"  # push rbx
+    "89f0 89d1 0fa2"  # mov eax, esi; mov ecx, edx; cpuid
+    "8907 895f04 894f08 89570c"  # mov [rdi], eax; [rdi+4], ebx; [rdi+8], ecx; [rdi+12], edx
+    "5b c3"  # pop rbx; ret
+)
+_XGETBV = "31c9 0f01d0 c3"  # xor ecx, ecx; xgetbv; ret
 
 # CPUID leaves and subleaves.  (Those beyond the largest one of a CPU are looked at with care by the reader.)
 _LEAVES = ((0, 0), (1, 0), (7, 0), (7, 1), (13, 1), (-2147483648, 0), (-2147483647, 0), (-2147483640, 0))

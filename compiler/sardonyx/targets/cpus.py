@@ -84,6 +84,7 @@ def _target(system: Triple, cpu: str, features: tuple[str, ...]) -> Target:
 def target_for(system: Triple, cpu: str, features: Sequence[str]) -> Target:
     """The target of a system and a CPU (empty: the usual one) with features, each ``name``, ``+name`` or ``-name``."""
     signed = [f if f[0] in "+-" else f"+{f}" for f in features if f]
+    _check(system, "" if cpu == NATIVE else cpu, signed)
     if cpu == NATIVE:
         host = host_target()
         if system.machine != host.machine:
@@ -98,7 +99,6 @@ def target_for(system: Triple, cpu: str, features: Sequence[str]) -> Target:
             cpu, signed = usual[0], [*usual[1], *signed]
         elif system.machine in ("riscv64", "wasm32") and cpu.startswith("generic"):
             signed = [*usual[1], *signed]
-        _check(system, cpu, signed)
     last = {f[1:]: f for f in signed}  # of contradictory ones the last counts
     return _target(system, cpu, tuple(last.values()))
 

@@ -51,6 +51,8 @@ def link_shared(
     linker = check_linker(system)
     command = [*linker.command, *_form(linker, system, list(exports), folder, output.name), "-o", str(output)]
     command += [str(path) for path in objects]
+    if system.short.endswith("linux-gnu") and linker.driver:
+        command += ["-Wl,--as-needed", "-lm"]  # CPUs without FMA or SSE4.1 want fma or floor of it
     # Zig keeps what it makes of a C library in the user's cache, and other things where it is called.
     environment = {**os.environ, "ZIG_LOCAL_CACHE_DIR": str(folder / "zig")}
     try:

@@ -18,7 +18,7 @@ __all__ = ["Names", "implied_features", "initialise", "known_names"]
 def initialise() -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    llvm.initialize_native_asmparser()  # the look at the CPU is a little assembly
+    llvm.initialize_native_asmparser()  # for inline assembly; there is none for other machines
 
 
 @dataclass(frozen=True)
