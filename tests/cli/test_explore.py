@@ -18,6 +18,15 @@ def test_it_writes_a_page(sardonyx: Sardonyx, floor_ge: Path, tmp_path: Path) ->
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
+def test_it_opens_the_page(
+    sardonyx: Sardonyx, floor_ge: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("typer.launch", opened.append)
+    assert sardonyx("explore", floor_ge, "-o", tmp_path / "page.html", "--open").code == 0
+    assert opened == [(tmp_path / "page.html").as_uri()]
+
+
 def test_the_page_is_named_after_the_model(
     sardonyx: Sardonyx, floor_ge: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

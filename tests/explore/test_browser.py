@@ -102,7 +102,9 @@ def test_a_click_on_a_node_shows_its_lines_everywhere(browser: Any, page: Page) 
     (core,) = shown.until(lambda: shown.rows("core", "strong"))
     assert "core.floor" in core
     shown.until(lambda: any("roundp" in row or "frintm" in row for row in shown.rows("asm", "strong")))
-    assert "float[batch, 8]" in browser.find_element("id", "details").text
+    details = browser.find_element("id", "details")
+    assert "float[batch, 8]" in details.text
+    shown.until(lambda: "fused" in details.text)
     shown.no_errors()
 
 

@@ -130,6 +130,24 @@ def test_kernels_are_shared_and_launched_often(chain: Exploration) -> None:
     assert "loop.launch" in chain.sections[entry["section"]]["loop"]["text"]
 
 
+def test_fusion_tells_its_reasons(chain: Exploration) -> None:
+    data = chain.sections["fusion"]
+    names = [node["name"] for node in chain.main["nodes"]]
+    sets = [{names[n] for n in nodes} for nodes in chain.main["sets"]]
+    told = {
+        (producer, consumer): (fused, data["reasons"][reason])
+        for producer, before, consumer, after, fused, reason in data["pairs"]
+        if "block1/MatMul_a" in sets[before] and "block1/Relu_b" in sets[after]
+    }
+    assert told and all(reason for _, reason in told.values())
+    (kernel,) = [
+        k for k in chain.main["kernels"] if names.index("block1/Relu_b") in chain.main["sets"][k["nodes"]]
+    ]
+    together = names.index("block1/MatMul_a") in chain.main["sets"][kernel["nodes"]]
+    assert any(fused for fused, _ in told.values()) == together
+    assert kernel["schedule"].startswith("contract; ")
+
+
 def test_memory_does_not_overlap(chain: Exploration) -> None:
     memory = chain.main["memory"]
     assert memory["symbols"] == ["batch"]

@@ -14,6 +14,7 @@ from typing import Any
 
 from sardonyx.errors import CompileError
 from sardonyx.explore.changes import changes
+from sardonyx.explore.fusion import fusion_data
 from sardonyx.explore.graph import Graph, graph_of
 from sardonyx.explore.kernels import KERNEL_STAGES, kernel_data
 from sardonyx.explore.layout import BOX, lay_out
@@ -24,11 +25,13 @@ from sardonyx.explore.times import check_profile, times_data
 from sardonyx.frontend.importer import import_model
 from sardonyx.frontend.load import ModelSource
 from sardonyx.interpreter import compiling
-from sardonyx.ir.graph import Function, Location, Module, walk
+from sardonyx.ir.graph import Function, Location, Module, Op, walk
 from sardonyx.kernels.target import Target
 from sardonyx.listing import kernel_listing, program_listing
 from sardonyx.parts import ENTRY
-from sardonyx.pass_manager import PassRun, run_steps
+from sardonyx.pass_manager import Pass, PassRun, run_steps
+from sardonyx.passes.decisions import Decisions
+from sardonyx.passes.fuse import Fuse
 from sardonyx.passes.lower import LowerToCore
 from sardonyx.passes.plan_memory import plan_memory
 from sardonyx.passes.program import Program
@@ -145,7 +148,8 @@ class _Collector:
     def core_level(self, module: Module) -> None:
         """Run the passes up to the fused level; keep what each changed."""
         steps = tuple(takewhile(lambda step: step.stage != "loop", pipeline(self.target)))
-        steps = (replace(steps[0], run=LowerToCore(on_node=self.graph.learn)), *steps[1:])
+        decisions = Decisions()
+        steps = tuple(replace(step, run=self.watched(step.run, decisions)) for step in steps)
         before = [self.stage("onnx", module_text(module, self.graph))]
 
         def observe(run: PassRun, module: Module) -> None:
@@ -160,6 +164,13 @@ class _Collector:
                 )
 
         run_steps(module, steps, [observe])
+        self.result.sections["fusion"] = fusion_data(decisions.made, self.graph)
+
+    def watched(self, run: Pass, decisions: Decisions) -> Pass:
+        """A pass that tells what it does to a node."""
+        if isinstance(run, LowerToCore):
+            return replace(run, on_node=self.graph.learn)
+        return replace(run, decisions=decisions) if isinstance(run, Fuse) else run
 
     def changed(self, run: PassRun, why: str, before: Text, after: Text) -> None:
         change = changes(before, after, self.graph)
@@ -192,16 +203,17 @@ class _Collector:
         for number, (symbol, function) in enumerate(program.kernels.items()):
             done = number / len(program.kernels)
             self.report(f"kernel {number + 1} of {len(program.kernels)}", 0.35 + 0.55 * done)
-            self.kernel(program, symbol, function, launches.get(symbol, []), set(chosen))
+            self.kernel(program, symbol, function, launches[symbol], set(chosen))
         if not chosen:
             self.entry_point(program)
 
     def kernel(
-        self, program: Program, symbol: str, function: Function, launches: list[Location], chosen: set[int]
+        self, program: Program, symbol: str, function: Function, launches: list[Op], chosen: set[int]
     ) -> None:
         # The lines of a kernel that is launched for several groups name the nodes of the one it was made for.
-        launches.sort(key=lambda one: one != program.node_of_kernel[symbol])
-        location = Location(tuple({o: None for one in launches for o in one.origins}))
+        launches.sort(key=lambda one: one.location != program.node_of_kernel[symbol])
+        location = Location(tuple({o: None for one in launches for o in one.location.origins}))
+        group, kernel = program.launched[launches[0]]
         members = self.graph.node_set(location)
         section = f"kernel{len(self.kernels)}"
         listed = not chosen or bool(chosen & set(self.graph.sets[members]))
@@ -209,12 +221,12 @@ class _Collector:
             {
                 "symbol": symbol,
                 "nodes": members,
-                "launches": [self.graph.nodes_of(one) for one in launches],
+                "launches": [self.graph.nodes_of(one.location) for one in launches],
+                "schedule": "; ".join(dict.fromkeys((group.attributes["kind"], *kernel.schedule))),
                 "section": section if listed else None,
             }
         )
         if listed:
-            group = program.group_of_kernel.get(symbol)
             listing = kernel_listing(function, symbol, self.target, group, location)
             self.result.sections[section] = kernel_data(function, listing, self.graph, members)
 
@@ -222,7 +234,7 @@ class _Collector:
         """The function that launches the kernels, listed as one of them."""
         self.report("the entry point", 0.9)
         section = f"kernel{len(self.kernels)}"
-        self.kernels.append({"symbol": ENTRY, "nodes": 0, "launches": [], "section": section})
+        self.kernels.append({"symbol": ENTRY, "nodes": 0, "launches": [], "schedule": "", "section": section})
         listing = program_listing(program, self.target)
         self.result.sections[section] = kernel_data(program.main, listing, self.graph, 0)
 
@@ -290,10 +302,10 @@ def _rounded(point: tuple[float, float]) -> list[int]:
     return [round(point[0]), round(point[1])]
 
 
-def _launches(program: Program) -> dict[str, list[Location]]:
-    """For each kernel the locations of its launches."""
-    launches: dict[str, list[Location]] = {}
+def _launches(program: Program) -> dict[str, list[Op]]:
+    """For each kernel its launches."""
+    launches: dict[str, list[Op]] = {}
     for op in walk(program.main):
         if op.name == "loop.launch":
-            launches.setdefault(op.attributes["kernel"], []).append(op.location)
+            launches.setdefault(op.attributes["kernel"], []).append(op)
     return launches

@@ -38,8 +38,8 @@ class Details {
   one(number) {
     const { model } = this;
     const node = model.nodes[number];
-    const rows = [];
-    const row = (name, ...parts) => rows.push(element("dt", {}, name), element("dd", {}, ...parts));
+    const list = element("dl");
+    const row = (name, ...parts) => list.append(element("dt", {}, name), element("dd", {}, ...parts));
     if (node.attributes) row("attributes", element("span", { class: "type" }, node.attributes));
     node.inputs.forEach((tensor, i) => {
       const producer = model.producer.get(tensor);
@@ -50,29 +50,50 @@ class Details {
       const users = [...new Set(model.users[tensor])];
       row(`output ${i}`, ...this.tensor(tensor), ...(users.length ? [" to ", ...this.links(users)] : []));
     });
-    const scopes = model.scopes.map((scope, n) => n).filter((n) => model.scopes[n].owner === number);
-    if (scopes.length) row("subgraphs", scopes.map((n) => model.scopes[n].title).join(", "));
+    const scopes = model.scopes.filter((scope) => scope.owner === number);
+    if (scopes.length) row("subgraphs", scopes.map((scope) => scope.title).join(", "));
     if (node.calls !== null) {
       const inside = model.nodes.flatMap((one, n) => (one.scope === node.calls && one.kind === "node" ? [n] : []));
       row("calls", `${model.scopes[node.calls].title}: `, ...this.links(inside));
     }
     if (node.scope) row("inside of", model.scopes[node.scope].title);
-    const kernels = model.kernelsOf[number].map((kernel, i) => [
-      i ? ", " : "",
-      element(
-        "button",
-        { class: "link", type: "button", click: () => this.selection.showKernel(kernel) },
-        cut(model.kernels[kernel].symbol, 14),
-      ),
-      model.kernels[kernel].time ? ` (${duration(model.kernels[kernel].time.seconds)})` : "",
-    ]);
     const time = model.times?.nodes[number] ?? null;
     if (time !== null) row("time", `${duration(time)}, ${percent(time / model.times.seconds)} of a run`);
-    if (kernels.length) row("kernels", ...kernels.flat());
-    else if (model.kernels.length && node.kind === "node") row("kernels", "none: computed while compiling, or only other shapes of the same memory");
+    if (node.kind === "node" && model.kernels.length) this.kernels(number, row);
+    if (model.memory) this.fusion(number, row);
     const title = node.kind === "node" || node.kind === "constant" ? node.op : node.kind;
     const domain = node.domain ? `${node.domain} ` : "";
-    return [element("h2", {}, `${domain}${title} `, element("span", { class: "quiet" }, node.name)), element("dl", {}, ...rows)];
+    return [element("h2", {}, `${domain}${title} `, element("span", { class: "quiet" }, node.name)), list];
+  }
+
+  kernels(number, row) {
+    const kernels = this.model.kernelsOf[number];
+    if (!kernels.length) row("kernels", "none: computed while compiling, or only another shape of the same memory");
+    kernels.forEach((kernel, i) => {
+      const { symbol, schedule, time } = this.model.kernels[kernel];
+      const show = () => this.selection.showKernel(kernel);
+      row(
+        i ? "" : "kernels",
+        element("button", { class: "link", type: "button", click: show }, cut(symbol, 14)),
+        time ? ` ${duration(time.seconds)}` : "",
+        element("span", { class: "quiet" }, ` ${schedule}`),
+      );
+    });
+  }
+
+  /** Why the node shares a kernel with its neighbours, or does not. */
+  async fusion(number, row) {
+    const { reasons, pairs } = await section("fusion");
+    const { sets } = this.model;
+    const within = (set) => sets[set].includes(number);
+    const others = (set) => sets[set].filter((node) => node !== number);
+    for (const [producer, before, consumer, after, fused, reason] of pairs) {
+      if (!within(before) && !within(after)) continue;
+      const its = others(within(before) ? after : before);
+      const whose = its.length ? [within(before) ? "to " : "from ", ...this.links(its, 3), ": "] : [];
+      const what = `${producer.replace("core.", "")} → ${consumer.replace("core.", "")}, `;
+      row(fused ? "fused" : "not fused", ...whose, what, element("span", { class: "quiet" }, reasons[reason]));
+    }
   }
 
   tensor(number) {

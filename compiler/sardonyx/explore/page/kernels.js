@@ -61,7 +61,7 @@ class KernelsPane {
 
   row(number) {
     const { model } = this;
-    const { symbol, launches, nodes, time } = model.kernels[number];
+    const { symbol, schedule, launches, nodes, time } = model.kernels[number];
     const measured = model.times
       ? [
           time ? duration(time.seconds) : "",
@@ -69,8 +69,13 @@ class KernelsPane {
           time ? element("span", { title: time.bound && `bound by ${time.bound}` }, percent(time.share_of_peak)) : "",
         ]
       : [];
-    const name = element("div", { class: "type" }, symbol);
-    const label = element("div", {}, model.kernelLabel(number, 5), name);
+    const label = element(
+      "div",
+      { title: [symbol, schedule].filter(Boolean).join("\n") },
+      model.kernelLabel(number, 5),
+      element("div", { class: "type" }, symbol),
+      schedule ? element("div", { class: "quiet" }, schedule) : null,
+    );
     const cells = [...measured, String(launches.length), label];
     return this.table.add(cells, () => this.selection.select(model.sets[nodes], this, { kernel: number }));
   }
