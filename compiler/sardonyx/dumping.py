@@ -22,7 +22,7 @@ from sardonyx.pass_manager import Observer, PassRun, Step, labels_of, run_steps
 from sardonyx.passes.program import Program
 from sardonyx.pipeline import pipeline, remaining
 from sardonyx.source import open_source
-from sardonyx.stage_printer import ModuleSubject, StagePrinter
+from sardonyx.stage_printer import ModuleSubject, NodeChoice, NoSuchNode, StagePrinter, kernel_locations
 from sardonyx.stages import Stage, code_text
 from sardonyx.targets.host import host_target
 
@@ -119,7 +119,12 @@ class Watch:
     def _note(self, run: PassRun, module: Module) -> None:
         if self.dump is None or not self._wanted(run.label):
             return
-        text = self._printer.text(ModuleSubject(module))
+        try:
+            text = self._printer.text(ModuleSubject(module))
+        except NoSuchNode:
+            if not self._last:  # there never was one
+                raise
+            text = _NOTHING
         before, self._last = self._last, text
         self.dump.passes.append(PassDump(run.label, run.stage, run.changed, run.seconds, text, before))
 
@@ -152,12 +157,19 @@ def dump_passes(
         run_steps(module, steps, watch.observers)
         if code and last is None:
             program = Program.from_module(module)
+            nodes = printer.nodes if printer is not None else NodeChoice()
+            places = kernel_locations(program)
             for symbol, function in program.kernels.items():
-                watch.code(symbol, kernel_text(function, symbol, target), target)
-            watch.code(ENTRY, whole_program_text(program, target, ENTRY), target)
+                if nodes.choose(places.get(symbol, function.location)):
+                    watch.code(symbol, kernel_text(function, symbol, target), target)
+            if nodes.pattern is None:
+                watch.code(ENTRY, whole_program_text(program, target, ENTRY), target)
     except CompileError as error:
         return found, error
     return found, None
+
+
+_NOTHING = "// nothing that is left stems from such nodes\n"
 
 
 def _stage_of(steps: Sequence[Step]) -> str:

@@ -11,7 +11,15 @@ from sardonyx.ir.printer import print_function, print_module, print_op
 from sardonyx.passes.plan_memory import memory_plan
 from sardonyx.passes.program import Program
 
-__all__ = ["CodeSubject", "ModuleSubject", "NodeChoice", "StagePrinter", "Subject", "kernel_locations"]
+__all__ = [
+    "CodeSubject",
+    "ModuleSubject",
+    "NoSuchNode",
+    "NodeChoice",
+    "StagePrinter",
+    "Subject",
+    "kernel_locations",
+]
 
 
 def kernel_locations(program: Program) -> dict[str, Location]:
@@ -49,6 +57,10 @@ class CodeSubject:
 Subject = ModuleSubject | CodeSubject
 
 
+class NoSuchNode(ValueError):
+    """No node that is left at a stage has a name of the pattern."""
+
+
 @dataclass
 class NodeChoice:
     """A choice of ONNX nodes by a pattern of their names; without one, all."""
@@ -62,10 +74,10 @@ class NodeChoice:
         self.seen.update(dict.fromkeys(o.name for o in location.origins))
         return any(fnmatchcase(o.name, self.pattern) for o in location.origins)
 
-    def none_found(self) -> ValueError:
+    def none_found(self) -> NoSuchNode:
         some = ", ".join(list(self.seen)[:8]) or "none"
         more = f" and {len(self.seen) - 8} others" if len(self.seen) > 8 else ""
-        return ValueError(f"no node at this stage matches {self.pattern!r}; its nodes are {some}{more}")
+        return NoSuchNode(f"no node at this stage matches {self.pattern!r}; its nodes are {some}{more}")
 
 
 @dataclass(frozen=True)

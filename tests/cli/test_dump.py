@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 
 import sardonyx as package
@@ -12,6 +14,7 @@ from sardonyx.ir.parser import parse_module
 from sardonyx.ir.printer import print_module
 from sardonyx.stages import MLIR_STAGES, Stage, stage_sizes
 
+from ..helpers import make_model
 from .conftest import Sardonyx
 
 SHOWN = {
@@ -131,6 +134,22 @@ def test_after_each_pass(sardonyx: Sardonyx, floor_ge: Path, tmp_path: Path) -> 
     assert "schedule" in result.out and "no change" in result.out and "files" in result.out
     assert (folder / "06-fuse.mlir").read_text() == package.stage_text(str(floor_ge), "fused")
     assert not (folder / "04-simplify-2.mlir").exists()
+
+
+def test_after_each_pass_of_a_node(sardonyx: Sardonyx, tmp_path: Path) -> None:
+    """Nodes that are folded away, and the code of the others' kernels, are not there."""
+    x = np.ones((2, 3), np.float32)
+    nodes = ["s = Shape (x)", "a = Floor (x)", "b = Exp (a)", "y = Reshape (b, s)", "z = CumSum (b, axis)"]
+    path = tmp_path / "model.onnx"
+    onnx.save(make_model(nodes, {"x": x}, constants={"axis": np.array(0)}, outputs=["y", "z"]), path)
+    assert sardonyx("dump", path, "--after-each", tmp_path / "shape", "--node", "Shape_*").code == 0
+    assert "onnx.Shape" in (tmp_path / "shape" / "00-import.mlir").read_text()
+    assert "nothing that is left" in (tmp_path / "shape" / "06-fuse.mlir").read_text()
+    assert not (tmp_path / "shape" / "11-asm").exists()
+    assert sardonyx("dump", path, "--after-each", tmp_path / "sum", "--node", "CumSum_*").code == 0
+    assert len(list((tmp_path / "sum" / "11-asm").iterdir())) == 1
+    result = sardonyx("dump", path, "--after-each", tmp_path / "none", "--node", "Conv_*")
+    assert result.code == 2 and "no node at this stage matches 'Conv_*'" in result.err
 
 
 def test_options_that_exclude_each_other(sardonyx: Sardonyx, floor_ge: Path) -> None:
