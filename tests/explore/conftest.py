@@ -15,7 +15,7 @@ from sardonyx.explore import Exploration, explore, render
 
 from ..helpers import make_model
 
-HOSTILE = "</script><script>document.title='caught'</script>\"'&<b>\u2028é漢"
+HOSTILE = "</script><script>document.title='caught'</script>\"'&<b>\u2028\n\té漢 ${title}"
 
 
 def floor_ge() -> onnx.ModelProto:

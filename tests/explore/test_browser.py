@@ -170,6 +170,20 @@ def test_arrows_go_along_the_edges(browser: Any, page: Page) -> None:
     shown.no_errors()
 
 
+def test_the_overview_leads_to_every_place(browser: Any, page: Page) -> None:
+    shown = Shown(browser, page(layers(20)))
+    overview = browser.find_element("id", "overview")
+    shown.until(overview.is_displayed)
+    actions = pytest.importorskip("selenium.webdriver").ActionChains(browser)
+    actions.move_to_element_with_offset(overview, 0, overview.size["height"] // 2 - 3).click().perform()
+    _, y = shown.run("return explorer.graph.place(arguments[0])", shown.node("f19"))
+    top, bottom = shown.run("const [, top, , bottom] = explorer.graph.camera.view; return [top, bottom];")
+    assert top < y < bottom
+    shown.press("f")
+    shown.until(lambda: not overview.is_displayed())
+    shown.no_errors()
+
+
 def test_shapes_and_search_by_shape(browser: Any, page: Page) -> None:
     shown = Shown(browser, page(floor_ge()))
     shown.press("/")

@@ -75,6 +75,14 @@ def test_names_cannot_become_markup() -> None:
     assert [t for t, _ in read(evil).tags] == [t for t, _ in read(plain).tags]
 
 
+def test_every_line_has_its_nodes_whatever_the_names() -> None:
+    found = explore(hostile())
+    for name, section in found.sections.items():
+        texts = [section] if "text" in section else [t for t in section.values() if "text" in t]
+        for text in texts:
+            assert len(text["text"].split("\n")) == len(text["sets"]), name
+
+
 def test_a_title_is_escaped(tmp_path: Path) -> None:
     path = tmp_path / "<b>&.onnx"
     onnx.save(floor_ge(), path)

@@ -28,6 +28,7 @@ SCRIPTS = (
     "syntax.js",
     "lines.js",
     "camera.js",
+    "overview.js",
     "graph.js",
     "details.js",
     "stages.js",

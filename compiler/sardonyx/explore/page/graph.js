@@ -12,6 +12,7 @@ class GraphView {
     this.colour = null; // colour of a node by number
     this.camera = new Camera(this.canvas, () => this.draw(), (x, y, add) => this.tapped(x, y, add));
     this.draw = oncePerFrame(() => this.drawNow());
+    this.overview = new Overview(this);
     this.drawn = model.nodes.map((node, number) => number).filter((number) => model.nodes[number].at);
     this.edges = model.edges.map((edge) => ({ ...edge, bounds: bounds(edge.way) }));
     this.labelled = new Set(); // edges that name their tensor: the first of each
@@ -28,13 +29,19 @@ class GraphView {
     this.canvas.addEventListener("keydown", (event) => this.key(event));
     this.canvas.addEventListener("pointermove", (event) => this.hover(event));
     new ResizeObserver(() => this.draw()).observe(this.canvas);
-    whenSchemeChanges(() => this.draw());
+    whenSchemeChanges(() => this.redraw());
     selection.addEventListener("change", (event) => this.changed(event));
-    selection.addEventListener("matches", () => this.draw());
+    selection.addEventListener("matches", () => this.redraw());
   }
 
   paint(colour) {
     this.colour = colour;
+    this.redraw();
+  }
+
+  /** Draw with the overview, because colours or marks have changed. */
+  redraw() {
+    this.overview.stale = true;
     this.draw();
   }
 
@@ -58,7 +65,7 @@ class GraphView {
   changed(event) {
     const shown = [...this.selection.nodes].filter((number) => this.place(number));
     if (shown.length && event.from !== this) this.reveal(shown);
-    this.draw();
+    this.redraw();
   }
 
   /** Bring nodes into view; several as a whole if they can be read then. */
@@ -155,6 +162,7 @@ class GraphView {
     this.drawEdges(context, camera.view);
     this.drawNodes(context, camera.view);
     context.restore();
+    this.overview.draw();
   }
 
   drawFrames(context) {
@@ -201,7 +209,7 @@ class GraphView {
     for (const [edges, colour, weight, dash] of groups) {
       context.strokeStyle = context.fillStyle = styled(colour);
       context.lineWidth = Math.max(weight, (weight * 0.7) / this.camera.scale);
-      context.globalAlpha = this.camera.scale < FAR && colour === "--edge" ? 0.45 : 1;
+      context.globalAlpha = this.camera.scale < FAR && colour === "--edge" ? 0.6 : 1;
       context.setLineDash(dash);
       context.beginPath();
       for (const [edge] of edges) this.trace(context, edge.way);
