@@ -84,7 +84,7 @@ def _run(path: Path, blocks: list[Block]) -> int:
             printed = _executed(block.text, where, names)
         elif block.language == "console":
             compared += _console(block.text, where)
-        elif block.language == "sh":
+        elif block.language in ("sh", "js"):
             continue
         elif before.language == "python":
             _compare(block.text, printed, where)

@@ -22,6 +22,9 @@ _DRIVERS = ("cc", "gcc", "clang")
 _LINKERS = ("ld", "ld.lld", "ld.bfd", "ld.gold")
 _HINT = "pip install sardonyx[cross]"
 
+# The version of the C library that a library asks for; other systems' first ones are new enough for all.
+_OLDEST = {"x86_64-linux-gnu": ".2.5"}
+
 _ELF = ("-z", "noexecstack", "-z", "relro", "-z", "now", "--gc-sections")
 
 
@@ -116,8 +119,8 @@ def check_linker(system: Triple) -> _Linker:
             return _Linker((name,))
         looked = [name]
     if find_spec("ziglang") is not None:
-        zig = (sys.executable, "-m", "ziglang", "cc", "-target", system.short)
-        return _Linker(zig)
+        target = system.short + _OLDEST.get(system.short, "")
+        return _Linker((sys.executable, "-m", "ziglang", "cc", "-target", target))
     what = f"a library for {system.short}" if system != host else "exporting a library"
     also = f"looked for {', '.join(looked)}: install one, or " if looked else ""
     raise CompileError(f"{what} needs a linker, and there is none", hint=f"{also}{_HINT}")
