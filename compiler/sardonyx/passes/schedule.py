@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sardonyx.core.external import link_symbol
@@ -270,7 +270,8 @@ class _Scheduler:
         operands = [self.argument(a, op) for a in kernel.arguments]
         attributes = {"kernel": symbol, "range": kernel.range, "cost": kernel.cost}
         launch = self.effect("launch", operands, op.location, **attributes)
-        self.program.launched[launch] = op, kernel
+        # Of equal kernels one function is kept: a model may launch the same one hundreds of times.
+        self.program.launched[launch] = op, replace(kernel, function=self.program.kernels[symbol])
 
     def argument(self, argument: Any, op: Op) -> Value:
         if argument is None:
