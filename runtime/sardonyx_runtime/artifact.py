@@ -51,6 +51,8 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> NativeM
     of the process).  RuntimeFault says what is wrong with the file, or what this machine lacks.  The library is
     unloaded when the model is closed, by ``close``, by ``with``, or because nobody looks at it any more.
     """
+    if threads is not None and threads < 1:
+        raise RuntimeFault(f"a run has 1 thread or more, not {threads}")
     name = os.path.abspath(path)
     description = read_description(name)
     _check(name, description)

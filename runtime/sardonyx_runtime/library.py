@@ -28,7 +28,11 @@ class _Name:
 
 
 _names: dict[str, _Name] = {}
-_lock = threading.RLock()  # a library may go while another one is opened
+# Held while the system's loader works, so that a fork finds it and the table in order.  A library may go while
+# another one is opened by the same thread, for the collector runs anywhere.
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 class Library:
@@ -58,10 +62,10 @@ class Library:
                 known.users += 1
                 self._name = known
                 return ctypes.CDLL(path)
-        with import_module("tempfile").TemporaryDirectory(prefix="sardonyx-") as folder:
-            alias = os.path.join(folder, os.path.basename(path))
-            os.symlink(path, alias)
-            return ctypes.CDLL(alias)
+            with import_module("tempfile").TemporaryDirectory(prefix="sardonyx-") as folder:
+                alias = os.path.join(folder, os.path.basename(path))
+                os.symlink(path, alias)
+                return ctypes.CDLL(alias)
 
     def address(self, symbol: str) -> int:
         """Where a function or data is; RuntimeFault if the library has no such symbol."""
@@ -73,10 +77,10 @@ class Library:
     def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
         if ending():  # a process that ends unloads everything itself
             return
-        if hasattr(self, "code"):
-            _dlclose(self.code._handle)  # ends the library's threads, too
-        if self._name is not None:
-            with _lock:
+        with _lock:
+            if hasattr(self, "code"):
+                _dlclose(self.code._handle)  # ends the library's threads, too
+            if self._name is not None:
                 self._name.users -= 1
                 if not self._name.users:
                     _names.pop(self._name.path, None)

@@ -136,6 +136,13 @@ print(sorted(loaded & {{"llvmlite", "onnx", "sardonyx", "google", "rich", "ml_dt
     assert done.stdout == f"{y.tolist()} {q.tolist()} (2, 3)\n[]\n"
 
 
+def test_threads(library: Path) -> None:
+    assert sardonyx_runtime.load(library, threads=3).threads == 3
+    for number in (0, -1):
+        with pytest.raises(RuntimeFault, match="1 thread or more"):
+            sardonyx_runtime.load(library, threads=number)
+
+
 # -- from C
 
 

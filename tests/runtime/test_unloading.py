@@ -211,3 +211,31 @@ def test_loading_in_many_processes(library: Path) -> None:
     with ThreadPoolExecutor(3) as pool:
         printed = set(pool.map(lambda _: in_process(code, library), range(3)))
     assert printed == {"[0, 0, 0, 0, 0, 0] True\n"}
+
+
+def test_forks_while_other_threads_load(library: Path) -> None:
+    """A child finds the loader and our table of it in order."""
+    code = """
+    import threading, warnings
+    warnings.simplefilter("ignore")
+    want = sardonyx_runtime.load(PATH, threads=1).run(FEEDS)[0]
+    stop = threading.Event()
+    bad = []
+    def work():
+        while not stop.is_set():
+            with sardonyx_runtime.load(PATH, threads=2) as model:
+                if not np.array_equal(model.run(FEEDS)[0], want):
+                    bad.append(1)
+    workers = [threading.Thread(target=work) for _ in range(3)]
+    [w.start() for w in workers]
+    for number in range(25):
+        child = os.fork()
+        if child == 0:
+            with sardonyx_runtime.load(PATH, threads=2) as model:
+                os._exit(0 if np.array_equal(model.run(FEEDS)[0], want) else 1)
+        bad += [number] * (os.waitpid(child, 0)[1] != 0)
+    stop.set()
+    [w.join() for w in workers]
+    print(bad)
+    """
+    assert in_process(code, library) == "[]\n"
