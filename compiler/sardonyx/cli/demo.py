@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 import time
-from typing import Annotated
 
 import numpy as np
 import typer
@@ -12,7 +11,7 @@ import typer
 from sardonyx.cli.demo_model import CLASSES, SIZE, demo_images, demo_model
 from sardonyx.cli.engines import Engine, outputs_of
 from sardonyx.cli.failure import ExitCode
-from sardonyx.cli.feeds import Feeds
+from sardonyx.cli.feeds import Feeds, ThreadsOption
 from sardonyx.cli.run import print_comparison, time_runs
 from sardonyx.cli.terminal import milliseconds, print_table, progress
 from sardonyx.model import compile
@@ -25,7 +24,7 @@ _REPEAT = 50
 
 
 def command(
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of a run [default: all cores].")] = None,
+    threads: ThreadsOption = None,
 ) -> None:
     """Compile, run and check a small model that is made on the spot.
 

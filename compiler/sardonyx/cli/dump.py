@@ -9,7 +9,7 @@ import typer
 
 from sardonyx.cli.plugins import LoadOption, load_files
 from sardonyx.cli.source import ModelArgument, checked
-from sardonyx.cli.terminal import amount, milliseconds, print_table, progress, write_text
+from sardonyx.cli.terminal import amount, milliseconds, print_or_save, print_table, progress
 from sardonyx.dumping import Dump, PassDump, dump_passes, write_tree
 from sardonyx.stage_printer import NodeChoice, StagePrinter
 from sardonyx.stages import MLIR_STAGES, Stage, stage_text
@@ -111,15 +111,7 @@ def command(
         if node is None and after is None and stage is None:
             raise
         raise typer.BadParameter(str(error)) from None
-    if output is None:
-        write_text(text)
-        return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise typer.BadParameter(
-            f"cannot write {str(output)!r}: {error.strerror}", param_hint="--output"
-        ) from None
+    print_or_save(text, output)
 
 
 def _after(path: str, label: str, printer: StagePrinter, *, diff: bool) -> str:

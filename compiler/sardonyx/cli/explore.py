@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from sardonyx.cli.source import ModelArgument, checked
-from sardonyx.cli.terminal import amount, progress
+from sardonyx.cli.terminal import amount, progress, save_text
 from sardonyx.explore import ForeignProfile, LayoutMissing, NoSuchNode, check_profile, explore, render
 from sardonyx.source import is_ir
 
@@ -68,12 +68,7 @@ def command(
         raise typer.BadParameter(str(error), param_hint="--profile") from None
     except NoSuchNode as error:
         raise typer.BadParameter(str(error), param_hint="--node") from None
-    try:
-        target.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise typer.BadParameter(
-            f"cannot write {str(target)!r}: {error.strerror}", param_hint="--output"
-        ) from None
+    save_text(page, target)
     typer.echo(f"{target}: {amount(len(page.encode()))}")
     if open_page:
         typer.launch(target.resolve().as_uri())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -14,7 +14,28 @@ from sardonyx_runtime import dtypes
 from sardonyx_runtime.dims import Dim, DimError, evaluate, symbols_of
 from sardonyx_runtime.signature import Argument
 
-__all__ = ["Feeds", "make_feeds", "parse_dims", "parse_inputs"]
+__all__ = [
+    "Feeds",
+    "InputOption",
+    "SeedOption",
+    "SizeOption",
+    "ThreadsOption",
+    "feeds_of",
+    "make_feeds",
+    "parse_dims",
+    "parse_inputs",
+]
+
+InputOption = Annotated[
+    list[str] | None,
+    typer.Option("--input", "-i", metavar="NAME=DATA", help="Data of one input; random if left out."),
+]
+SizeOption = Annotated[
+    list[str] | None,
+    typer.Option("--dim", "-d", metavar="NAME=SIZE", help="The size of a symbolic dim; 1 if left out."),
+]
+ThreadsOption = Annotated[int | None, typer.Option(min=1, help="Threads of a run [default: all cores].")]
+SeedOption = Annotated[int, typer.Option(help="Seed of random inputs.")]
 
 Array = np.ndarray[Any, Any]
 
@@ -38,6 +59,13 @@ class _Fill:
     kind: str
     shape: tuple[int, ...] | None = None
     bounds: tuple[float, float] | None = None
+
+
+def feeds_of(
+    inputs: Sequence[Argument], data: Sequence[str] | None, dims: Sequence[str] | None, seed: int
+) -> Feeds:
+    """What the options ``--input``, ``--dim`` and ``--seed`` stand for; a usage error for what is none."""
+    return make_feeds(inputs, parse_inputs(data or (), inputs), parse_dims(dims or (), inputs), seed)
 
 
 def parse_inputs(options: Sequence[str], inputs: Sequence[Argument]) -> dict[str, Array | _Fill]:

@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
+from sardonyx.cli.plugins import LoadOption, load_files
 from sardonyx.cli.source import ModelArgument, checked
-from sardonyx.cli.terminal import progress, write_text
+from sardonyx.cli.terminal import print_or_save, progress
 from sardonyx.listing import model_listings
 from sardonyx.listing_text import downward, upward
 
@@ -39,6 +40,7 @@ def command(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")
     ] = None,
+    load: LoadOption = None,
 ) -> None:
     """Show what became of each node, line by line, down to the assembly.
 
@@ -52,6 +54,7 @@ def command(
       sardonyx listing model.onnx --from asm -o model.s
       sardonyx listing model.onnx --json | jq '.[0].asm_to_loop'
     """
+    load_files(load)
     try:
         with progress("compiling"):
             listings = model_listings(checked(model), node)
@@ -63,12 +66,4 @@ def command(
         text = json.dumps([one.to_json() for one in listings]) + "\n"
     else:
         text = "\n".join((upward if order is Order.ASM else downward)(one) for one in listings)
-    if output is None:
-        write_text(text)
-        return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise typer.BadParameter(
-            f"cannot write {str(output)!r}: {error.strerror}", param_hint="--output"
-        ) from None
+    print_or_save(text, output)

@@ -13,7 +13,7 @@ from sardonyx import reproducer
 from sardonyx.cli.failure import ExitCode
 from sardonyx.cli.plugins import LoadOption, load_files
 from sardonyx.cli.source import checked
-from sardonyx.cli.terminal import milliseconds, print_table, progress, write_text
+from sardonyx.cli.terminal import milliseconds, print_or_save, print_table, progress
 from sardonyx.codegen import emit_pass  # registers the pass
 from sardonyx.ir.graph import Module, walk
 from sardonyx.ir.parser import parse_module
@@ -114,7 +114,7 @@ def command(
             typer.echo(f"{passes} does not fail", err=True)
             if output is None:
                 return
-    _write(written, output)
+    print_or_save(written, output)
 
 
 def _source(file: str) -> tuple[Source, str | None]:
@@ -201,15 +201,3 @@ def _print_times(runs: Sequence[PassRun]) -> None:
         share = f"{100 * r.seconds / total:.0f} %"
         changed = "changed" if r.changed else "nothing to do"
         typer.echo(f"{milliseconds(r.seconds):>10}  {share:>5}  {r.label:<14}  {changed}", err=True)
-
-
-def _write(text: str, output: Path | None) -> None:
-    if output is None:
-        write_text(text)
-        return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise typer.BadParameter(
-            f"cannot write {str(output)!r}: {error.strerror}", param_hint="--output"
-        ) from None

@@ -6,15 +6,16 @@ import json
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from sardonyx.cli.feeds import make_feeds, parse_dims, parse_inputs
+from sardonyx.cli.feeds import InputOption, SeedOption, SizeOption, ThreadsOption, feeds_of
+from sardonyx.cli.plugins import LoadOption, load_files
 from sardonyx.cli.source import ModelArgument, checked
-from sardonyx.cli.terminal import amount, milliseconds, print_table, progress
+from sardonyx.cli.terminal import amount, milliseconds, print_table, progress, save_text
 from sardonyx.model import compile
-from sardonyx.profiling.results import KernelTime, LaunchTime, Node, Profile
+from sardonyx.profiling.results import Figures, Node, Profile
 
 __all__ = ["command"]
 
@@ -29,16 +30,10 @@ class By(StrEnum):
 
 def command(
     model: ModelArgument,
-    input: Annotated[
-        list[str] | None,
-        typer.Option("--input", "-i", metavar="NAME=DATA", help="Data of one input, as for `sardonyx run`."),
-    ] = None,
-    dim: Annotated[
-        list[str] | None,
-        typer.Option("--dim", "-d", metavar="NAME=SIZE", help="The size of a symbolic dim; 1 if left out."),
-    ] = None,
+    input: InputOption = None,
+    dim: SizeOption = None,
     runs: Annotated[int, typer.Option(min=1, help="How often to run.")] = 20,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of a run [default: all cores].")] = None,
+    threads: ThreadsOption = None,
     by: Annotated[By, typer.Option(help="What the rows of the table are.")] = By.KERNEL,
     top: Annotated[int, typer.Option(min=0, help="How many rows to print; 0: all.")] = 20,
     json_file: Annotated[
@@ -48,7 +43,8 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", help="Write a trace for Perfetto or chrome://tracing."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of random inputs.")] = 0,
+    seed: SeedOption = 0,
+    load: LoadOption = None,
 ) -> None:
     """Show where the time of a run goes: by kernel, by launch, or by ONNX node.
 
@@ -62,11 +58,11 @@ def command(
       threads          that took part in a launch
       memory           read or written at least once, per second
       arithmetic       operations on elements (a multiply-add is two), per second
-      of peak          the larger share of what this machine can do, measured: f32 multiply-adds, or
-                       copying in a working set of this size
+      of peak          the larger share of what this machine can do, measured:
+                       f32 multiply-adds, or copying in a working set of this size
 
-    A kernel that computes several nodes is one row. `--by node` splits its time by the instructions that stem from
-    each node: an estimate, marked with ~.
+    A kernel that computes several nodes is one row. `--by node` splits its time by the instructions
+    that stem from each node: an estimate, marked with ~.
 
     \b
     Examples:
@@ -76,10 +72,11 @@ def command(
       sardonyx explore model.onnx --profile times.json
     """
     path = checked(model)
+    load_files(load)
     with progress("compiling"):
         compiled = compile(path, threads=threads)
     inputs = compiled.inputs
-    feeds = make_feeds(inputs, parse_inputs(input or (), inputs), parse_dims(dim or (), inputs), seed)
+    feeds = feeds_of(inputs, input, dim, seed)
     with progress("profiling"):
         profile: Profile = compiled.profile(feeds.arrays, runs=runs)
     if feeds.assumed:
@@ -87,7 +84,7 @@ def command(
     _print(profile, by, top)
     for option, file, content in (("--json", json_file, profile.to_json), ("--trace", trace, profile.trace)):
         if file is not None:
-            _write(file, content(), option)
+            save_text(json.dumps(content()) + "\n", file, option)
 
 
 def _print(profile: Profile, by: By, top: int) -> None:
@@ -113,7 +110,7 @@ def _print(profile: Profile, by: By, top: int) -> None:
         ]
         columns, right = ["time", "share", "kernels", "operator", "node"], [0, 1, 2]
     else:
-        launches: Iterable[KernelTime | LaunchTime] = profile.kernels
+        launches: Iterable[Figures] = profile.kernels
         if by is By.LAUNCH:
             launches = sorted(profile.launches, key=lambda one: -one.seconds)
         rows = [_row(profile, one) for one in launches]
@@ -125,7 +122,7 @@ def _print(profile: Profile, by: By, top: int) -> None:
         typer.echo(f"and {len(rows) - len(shown)} more (--top 0 prints all)")
 
 
-def _row(profile: Profile, one: KernelTime | LaunchTime) -> list[object]:
+def _row(profile: Profile, one: Figures) -> list[object]:
     seconds = one.seconds or 1.0
     return [
         milliseconds(one.seconds),
@@ -143,10 +140,3 @@ def _row(profile: Profile, one: KernelTime | LaunchTime) -> list[object]:
 def _names(nodes: tuple[Node, ...], most: int = 3) -> str:
     names = [n.name for n in nodes[:most]]
     return ", ".join(names) + (f" and {len(nodes) - most} more" if len(nodes) > most else "")
-
-
-def _write(path: Path, content: dict[str, Any], option: str) -> None:
-    try:
-        path.write_text(json.dumps(content) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise typer.BadParameter(f"cannot write {str(path)!r}: {error.strerror}", param_hint=option) from None

@@ -19,7 +19,7 @@ from sardonyx.build_options import BuildOptions
 from sardonyx.cli.compare import Comparison, compare_arrays
 from sardonyx.cli.engines import Engine, outputs_of
 from sardonyx.cli.failure import ExitCode
-from sardonyx.cli.feeds import Feeds, make_feeds, parse_dims, parse_inputs
+from sardonyx.cli.feeds import Feeds, InputOption, SeedOption, SizeOption, ThreadsOption, feeds_of
 from sardonyx.cli.plugins import LoadOption, load_files
 from sardonyx.cli.source import ModelArgument, checked
 from sardonyx.cli.terminal import milliseconds, print_table, progress
@@ -40,16 +40,8 @@ class Debugger(StrEnum):
 
 def command(
     model: ModelArgument,
-    input: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input", "-i", metavar="NAME=DATA", help="Data of one input (see below); random if left out."
-        ),
-    ] = None,
-    dim: Annotated[
-        list[str] | None,
-        typer.Option("--dim", "-d", metavar="NAME=SIZE", help="The size of a symbolic dim; 1 if left out."),
-    ] = None,
+    input: InputOption = None,
+    dim: SizeOption = None,
     output_dir: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Save every output there as a .npy file.")
     ] = None,
@@ -67,8 +59,8 @@ def command(
         float | None, typer.Option(min=0, help="Absolute tolerance [default: rtol / 10 * largest].")
     ] = None,
     repeat: Annotated[int, typer.Option(min=1, help="Run so often, and print the time per run.")] = 1,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of a run [default: all cores].")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of random inputs.")] = 0,
+    threads: ThreadsOption = None,
+    seed: SeedOption = 0,
     cache: Annotated[bool, typer.Option(help="Whether to use the cache of compiled code.")] = True,
     debug: Annotated[
         Debugger | None,
@@ -149,12 +141,7 @@ def command(
     with progress("compiling"):
         compiled = compile_with(options, path, threads=threads, cache=cache)
     seconds = time.perf_counter() - start
-    feeds = make_feeds(
-        compiled.inputs,
-        parse_inputs(input or (), compiled.inputs),
-        parse_dims(dim or (), compiled.inputs),
-        seed,
-    )
+    feeds = feeds_of(compiled.inputs, input, dim, seed)
     outputs = compiled.run(feeds.arrays)
     typer.echo(f"{'ready' if cache else 'compiled'} in {milliseconds(seconds)}")
     if opt_bisect is not None:

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -16,7 +17,16 @@ from rich.text import Text
 
 from sardonyx_runtime.about import amount
 
-__all__ = ["amount", "milliseconds", "print_facts", "print_table", "progress", "write_text"]
+__all__ = [
+    "amount",
+    "milliseconds",
+    "print_facts",
+    "print_or_save",
+    "print_table",
+    "progress",
+    "save_text",
+    "write_text",
+]
 
 _PATIENCE = 1.0  # seconds before a progress bar shows
 
@@ -58,6 +68,22 @@ def write_text(text: str) -> None:
     """A long text as it is."""
     sys.stdout.write(text)
     sys.stdout.flush()
+
+
+def save_text(text: str, path: Path, option: str = "--output") -> None:
+    """Write a file that an option names; a usage error if it cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise typer.BadParameter(f"cannot write {str(path)!r}: {error.strerror}", param_hint=option) from None
+
+
+def print_or_save(text: str, output: Path | None) -> None:
+    """A long text to the file that ``--output`` names, or as it is."""
+    if output is None:
+        write_text(text)
+    else:
+        save_text(text, output)
 
 
 @contextmanager

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sardonyx.profiling.peak import Peak
 
-__all__ = ["Event", "KernelTime", "LaunchTime", "Node", "NodeTime", "Profile"]
+__all__ = ["Event", "Figures", "KernelTime", "LaunchTime", "Node", "NodeTime", "Profile"]
 
 
 @dataclass(frozen=True)
@@ -21,48 +21,47 @@ class Node:
     op_type: str
 
 
-@dataclass(frozen=True)
-class LaunchTime:
-    """One place in the program where a kernel is launched (or memory copied, a function of the user called).
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What a kernel or one of its launches costs, per run of the model.
 
-    All figures are per run of the model: ``seconds`` on the calling thread, ``busy`` the same
-    summed over threads, ``calls`` how often, ``threads`` how many took part, ``bytes`` of memory touched,
-    ``operations`` of arithmetic on elements, ``products`` those of them in floating-point multiply-adds.
-    ``node_seconds`` is an estimate: the time split by the instructions that each node executes.
+    ``kind`` is ``kernel``, ``copy`` (of memory) or ``external`` (a function of the user's).  ``calls``: how often
+    it is launched; ``seconds`` on the calling thread, ``busy`` the same summed over threads, of which ``threads``
+    took part; ``bytes`` of memory touched; ``operations`` of arithmetic on elements.  ``peak_share`` is the larger
+    part of what the machine can do, and ``bound`` says of what: ``memory`` or ``arithmetic``.
+    """
+
+    kind: str
+    kernel: str
+    nodes: tuple[Node, ...]
+    calls: float
+    seconds: float
+    busy: float
+    threads: int
+    bytes: float
+    operations: float
+    peak_share: float
+    bound: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchTime(Figures):
+    """One place in the program where a kernel is launched.
+
+    ``products`` are those of the operations that are floating-point multiply-adds.  ``node_seconds`` is an
+    estimate: the time split by the instructions that each node executes.
     """
 
     number: int
-    kind: str
-    kernel: str
-    nodes: tuple[Node, ...]
-    calls: float
-    seconds: float
-    busy: float
-    threads: int
-    bytes: float
-    operations: float
     products: float
-    peak_share: float
-    bound: str
     node_seconds: Mapping[Node, float]
 
 
-@dataclass(frozen=True)
-class KernelTime:
-    """All launches of one kernel together; figures as in `LaunchTime`."""
+@dataclass(frozen=True, kw_only=True)
+class KernelTime(Figures):
+    """All launches of one kernel together; ``launches`` is their number."""
 
-    kernel: str
-    kind: str
-    nodes: tuple[Node, ...]
     launches: int
-    calls: float
-    seconds: float
-    busy: float
-    threads: int
-    bytes: float
-    operations: float
-    peak_share: float
-    bound: str
 
 
 @dataclass(frozen=True)
@@ -168,7 +167,7 @@ class Profile:
             ],
         }
 
-    def _figures(self, one: LaunchTime | KernelTime) -> dict[str, Any]:
+    def _figures(self, one: Figures) -> dict[str, Any]:
         def per_second(amount: float) -> float:
             return amount / one.seconds if one.seconds else 0.0
 
@@ -239,20 +238,17 @@ def _together(launches: list[LaunchTime]) -> KernelTime:
     seconds = sum(one.seconds for one in launches)
     slowest = max(launches, key=lambda one: one.seconds)
 
-    def total(of: Iterable[float]) -> float:
-        return sum(of)
-
     return KernelTime(
-        slowest.kernel,
-        slowest.kind,
-        tuple(dict.fromkeys(n for one in launches for n in one.nodes)),
-        len(launches),
-        total(one.calls for one in launches),
-        seconds,
-        total(one.busy for one in launches),
-        max(one.threads for one in launches),
-        total(one.bytes for one in launches),
-        total(one.operations for one in launches),
-        total(one.peak_share * one.seconds for one in launches) / seconds if seconds else 0.0,
-        slowest.bound,
+        kind=slowest.kind,
+        kernel=slowest.kernel,
+        nodes=tuple(dict.fromkeys(n for one in launches for n in one.nodes)),
+        launches=len(launches),
+        calls=sum(one.calls for one in launches),
+        seconds=seconds,
+        busy=sum(one.busy for one in launches),
+        threads=max(one.threads for one in launches),
+        bytes=sum(one.bytes for one in launches),
+        operations=sum(one.operations for one in launches),
+        peak_share=sum(one.peak_share * one.seconds for one in launches) / seconds if seconds else 0.0,
+        bound=slowest.bound,
     )
