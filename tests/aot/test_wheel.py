@@ -21,6 +21,7 @@ import numpy as np
 import onnx
 import pytest
 
+import sardonyx_runtime
 from sardonyx import CompileError
 from sardonyx.aot.glibc import needed_glibc
 from sardonyx.aot.python_module import module_text
@@ -253,3 +254,22 @@ def test_from_the_command_line(tmp_path: Path) -> None:
         [*command, "--version", "x"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 3 and "no version" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "target", ["x86_64-windows-gnu", "aarch64-macos", "wasm32-wasi", "powerpc64le-linux-gnu"]
+)
+def test_systems_without_wheels(target: str, tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match=r"Linux on x86_64, aarch64, riscv64 so far, not for \w+"):
+        package_model(named_model(), "net", tmp_path / "dist", target=target)
+    assert not (tmp_path / "dist").exists()
+
+
+def test_several_levels(tmp_path: Path) -> None:
+    if os.uname().machine != "x86_64":
+        pytest.skip("levels of x86-64")
+    wheel = package_model(named_model(), "levels", tmp_path, cpu="x86-64-v2,x86-64-v3")
+    (tmp_path / "model.so").write_bytes(contents(wheel)["levels/model.so"])
+    with sardonyx_runtime.load(tmp_path / "model.so") as model:
+        got = model.run({"class": X, "i": np.array([7]), "j": np.array([2])})
+    assert np.array_equal(got[0], 2 * X)

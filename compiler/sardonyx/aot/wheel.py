@@ -23,6 +23,7 @@ from sardonyx.aot.glibc import needed_glibc
 from sardonyx.aot.python_module import module_text, needs_ml_dtypes, runtime_files
 from sardonyx.errors import CompileError
 from sardonyx.frontend.load import ModelSource
+from sardonyx.targets.triples import Triple, host_triple, parse_triple
 from sardonyx_runtime.artifact import read_description
 from sardonyx_runtime.signature import Signature
 from sardonyx_runtime.version import __version__
@@ -46,12 +47,13 @@ def package_model(
     folder: str | os.PathLike[str],
     *,
     version: str = "1.0.0",
+    target: str | None = None,
     **options: Any,
 ) -> Path:
     """Compile a model into a wheel in a folder, which is made if it is not there; the wheel's path.
 
-    ``name`` is what the package is installed and imported as.  The ``options`` are those of `compile_to`
-    (``threads``, ``dims``, a target ...).  The wheel needs NumPy, and ml_dtypes if the model's inputs or
+    ``name`` is what the package is installed and imported as.  ``target`` and the ``options`` are those of
+    `compile_to` (``cpu``, ``threads``, ``dims`` ...).  The wheel needs NumPy, and ml_dtypes if the model's inputs or
     outputs have such types; nothing of Sardonyx.
 
     CompileError if the model cannot be compiled, or the name or version cannot be a package's.
@@ -59,13 +61,14 @@ def package_model(
     package = _package_name(name)
     if not _VERSION.fullmatch(version):
         raise CompileError(f"{version!r} is no version of a package", hint="take one like 1.0.0 or 2.1.0rc1")
+    system = _system(target)
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".sardonyx-", dir=place) as scratch:
         library = Path(scratch) / _LIBRARY
-        compile_to(model, library, **options)
+        compile_to(model, library, target=target, **options)
         description = read_description(library)
-        tag = f"py3-none-{_platform(library, description['triple'])}"
+        tag = f"py3-none-{_platform(library, system)}"
         signature = Signature.from_json(description["signature"])
         source = module_text(package, _LIBRARY, version, signature, description.get("threads"))
         contents: dict[str, bytes | Path] = {
@@ -77,11 +80,11 @@ def package_model(
         info = f"{package}-{version}.dist-info"
         contents[f"{info}/METADATA"] = _metadata(name, version, signature, description).encode()
         contents[f"{info}/WHEEL"] = _wheel(tag).encode()
-        target = place / f"{package}-{version}-{tag}.whl"
+        wheel = place / f"{package}-{version}-{tag}.whl"
         part = Path(scratch) / "wheel"
         _write(part, contents, f"{info}/RECORD")
-        os.replace(part, target)
-    return target
+        os.replace(part, wheel)
+    return wheel
 
 
 def _package_name(name: str) -> str:
@@ -98,16 +101,24 @@ def _package_name(name: str) -> str:
     return package
 
 
-def _platform(library: Path, triple: str) -> str:
+def _system(target: str | None) -> Triple:
+    """The system that a wheel is made for; CompileError if there is no platform tag of it here."""
+    triple = host_triple() if target is None else parse_triple(target)
+    if triple.system != "linux" or triple.machine not in _OLDEST:
+        raise CompileError(
+            f"wheels are made for Linux on {', '.join(_OLDEST)} so far, not for {triple.short or target}",
+            hint="`sardonyx compile` writes libraries for other systems",
+        )
+    return triple
+
+
+def _platform(library: Path, triple: Triple) -> str:
     """The platforms that pip installs the library on (PEP 600, PEP 656)."""
-    machine, _, system = triple.partition("-")
-    if "linux" not in system or machine not in _OLDEST:
-        raise CompileError(f"wheels can be made for Linux on {', '.join(_OLDEST)} so far, not for {triple}")
-    if "musl" in system:
+    if triple.environment.startswith("musl"):
         major, minor = _OLDEST_MUSL
-        return f"musllinux_{major}_{minor}_{machine}"
-    major, minor = max(_OLDEST[machine], needed_glibc(library) or (0, 0))
-    return f"manylinux_{major}_{minor}_{machine}"
+        return f"musllinux_{major}_{minor}_{triple.machine}"
+    major, minor = max(_OLDEST[triple.machine], needed_glibc(library) or (0, 0))
+    return f"manylinux_{major}_{minor}_{triple.machine}"
 
 
 def _metadata(name: str, version: str, signature: Signature, description: Mapping[str, Any]) -> str:
