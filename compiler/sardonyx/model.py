@@ -104,9 +104,14 @@ class CompiledModel(NativeModel):
 
         A shared library (``.so``) holds everything: code, weights, signature.  ``sardonyx_runtime.load(path)``
         runs it without the compiler, on this machine and others whose CPU has the same features; a C program
-        calls it as docs/abi.md says.  `sardonyx.compile_to` has the other formats, the options and the errors.
-        CompileError if the source has changed since.
+        calls it as docs/abi.md says.  `sardonyx.compile_to` has the other formats, the options (which may be
+        given here as well) and the errors.  CompileError if the source has changed since.
         """
+        if {"target", "cpu", "features", "debug"} & options.keys():
+            elsewhere: list[Path] = import_module("sardonyx.aot.export").compile_to(
+                self._source, path, **options
+            )
+            return elsewhere
         write_model = import_module("sardonyx.aot.export").write_model
         mine = {"like": self._parts, "build": self._options}
         written: list[Path] = write_model(self._source, path, [self._target], **mine, **options)

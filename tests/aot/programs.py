@@ -14,7 +14,7 @@ __all__ = ["C_LIBRARY", "c_program", "results_of", "same_bits"]
 
 # What a library may want of the C library.
 C_LIBRARY = {
-    *"calloc free malloc posix_memalign memcpy memset memmove getpid syscall sched_yield fmaf fma".split(),
+    *"calloc free malloc posix_memalign memcpy memset memmove getpid syscall sched_yield fmaf fma floorf".split(),
     *"pthread_create pthread_detach pthread_join pthread_sigmask sigfillset".split(),
 }
 
