@@ -61,6 +61,7 @@ class CompiledModel(NativeModel):
         self._target = target
         self._options = options
         self._use_cache = use_cache
+        self._instrumented: Any = None  # once a profile was asked for
         self._remake = remake  # for a variant: what makes its module, and the structures of its inputs
 
     def profile(self, feeds: Feeds, *, runs: int = 20) -> Profile:
@@ -69,15 +70,22 @@ class CompiledModel(NativeModel):
         ``feeds`` are as for `run`.  The model is lowered anew from its source for an entry point that looks at
         the clock around each launch; the kernels are those that `run` uses.  It runs once to warm up, then
         ``runs`` times; times are means of the faster half.  RuntimeFault if a run fails, CompileError if the source
-        has changed since.
+        has changed when the first profile is made.
         """
         if runs < 1:
             raise ValueError(f"a profile needs at least one run, not {runs}")
+        if self._instrumented is None:
+            self._instrumented = self._instrument()
+        profile: Profile = self._instrumented.profile(feeds, runs)
+        return profile
+
+    def _instrument(self) -> Any:
+        """The model's twin that measures its runs."""
         if self._remake is None:
             make, structures = import_module("sardonyx.source").open_source(self._source).module, None
         else:
             make, structures = self._remake
-        instrumented = import_module("sardonyx.profiling.measure").instrument(
+        return import_module("sardonyx.profiling.measure").instrument(
             make,
             structures,
             self._parts,
@@ -87,8 +95,6 @@ class CompiledModel(NativeModel):
             self.threads,
             use_cache=self._use_cache,
         )
-        profile: Profile = instrumented.profile(feeds, runs)
-        return profile
 
     def listing(self, node: str | None = None) -> list[KernelListing]:
         """The model's kernels line by line, from core ops to assembly, and which line stems from which.

@@ -184,6 +184,6 @@ def test_output_folder_that_cannot_be(sardonyx: Sardonyx, floor_ge: Path) -> Non
 @pytest.mark.parametrize("tool", [(), ("gdb",), ("perf",)])
 def test_debug_information(sardonyx: Sardonyx, floor_ge: Path, tmp_path: Path, tool: tuple[str, ...]) -> None:
     result = sardonyx("run", floor_ge, "--debug", *tool, "--debug-dir", tmp_path / "debug")
-    assert result.code == 0
+    assert result.code == 0 and f"debug information in {tmp_path / 'debug'}" in result.out
     assert any("Floor_0" in p.name for p in (tmp_path / "debug").iterdir())
     assert sardonyx("run", floor_ge, "--debug-dir", tmp_path).code == 2

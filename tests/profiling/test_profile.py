@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -205,6 +206,19 @@ def test_kernels_are_not_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None
     )
     model.profile([X], runs=1)
     assert added == ["sdx_model_run"]
+
+
+def test_profiles_of_other_sizes_need_no_more_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = sardonyx.compile(chain(), threads=1)
+    small = model.profile([X[:2]], runs=1)
+    monkeypatch.setattr(measure, "lower", None)
+    large = model.profile([X], runs=1)
+    assert sum(one.products for one in large.launches) > 8 * sum(one.products for one in small.launches)
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda x: model.profile([x], runs=3), (X[:2], X)))
+    assert [[one.bytes for one in p.launches] for p in both] == [
+        [one.bytes for one in p.launches] for p in (small, large)
+    ]
 
 
 def test_a_specialised_model() -> None:

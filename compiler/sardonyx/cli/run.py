@@ -144,6 +144,8 @@ def command(
     feeds = feeds_of(compiled.inputs, input, dim, seed)
     outputs = compiled.run(feeds.arrays)
     typer.echo(f"{'ready' if cache else 'compiled'} in {milliseconds(seconds)}")
+    if debugged is not None:
+        typer.echo(f"debug information in {debugged.folder}")
     if opt_bisect is not None:
         typer.echo(f"{min(opt_bisect, budget.asked)} of {budget.asked} optimisation steps were taken")
         typer.echo(f"the last: {budget.last or 'none'}")

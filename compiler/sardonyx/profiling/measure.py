@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -75,9 +76,14 @@ class Instrumented:
     model: NativeModel
     target: Target
     table: int
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def profile(self, feeds: Feeds, runs: int) -> Profile:
         """Run once to warm up, then ``runs`` times; RuntimeFault if a run fails."""
+        with self.lock:  # there is one table at a time
+            return self._profile(feeds, runs)
+
+    def _profile(self, feeds: Feeds, runs: int) -> Profile:
         plan = TimingPlan.of(self.program)
         table = np.zeros(plan.words, np.int64)
         records = np.zeros((_RECORDS, RECORD), np.int64)
