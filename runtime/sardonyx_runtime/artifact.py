@@ -154,7 +154,12 @@ def _guess(data: mmap.mmap) -> str:
     """What a file without a seal rather is."""
     if data.find(b"sdx_gate") >= 0:
         return "; it is one of ours that lost its last bytes (strip, for one, takes them away)"
-    kinds = {b"\x7fELF": "another ELF file", b"\x08": "maybe an ONNX model: compile it first"}
+    kinds = {
+        b"\x7fELF": "another ELF file",
+        b"!<arch>": "a static library, for programs to be linked with",
+        b"PK": "an archive, maybe a wheel: pip installs it",
+        b"\x08": "maybe an ONNX model: compile it first",
+    }
     found = next((kind for start, kind in kinds.items() if data[: len(start)] == start), "")
     return f"; it is {found}" if found else ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sardonyx_runtime.signature import Signature
 
-__all__ = ["CPU", "FAULTS", "UNKNOWN", "explain"]
+__all__ = ["CPU", "FAULTS", "NO_CONTEXT", "UNKNOWN", "explain"]
 
 CPU = 7  # a library's code does not run on this CPU
 
@@ -23,6 +23,7 @@ FAULTS = {
     18: "node {node}: its external function returned {value}{tensors}",
     19: "node {node}: element {value} of its input is no number{tensors}",
 }
+NO_CONTEXT = "there is no context: it could not be made"
 UNKNOWN = "the run failed with code {code}, which this version does not know"
 
 

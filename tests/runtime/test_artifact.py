@@ -179,6 +179,8 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "one bit": (lambda b: b[:5000] + bytes([b[5000] ^ 1]) + b[5001:], "checksum"),
     "something behind": (lambda b: b + b"\n", "changed"),
     "text": (lambda b: b"hello\n" * 100, "no library of Sardonyx"),
+    "static library": (lambda b: b"!<arch>\n" + bytes(100), "a static library"),
+    "wheel": (lambda b: b"PK\x03\x04" + bytes(100), "a wheel"),
 }
 
 

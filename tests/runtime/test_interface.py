@@ -19,7 +19,7 @@ from sardonyx.codegen.fault_text import fault_text
 from sardonyx.codegen.jit import JitLibrary
 from sardonyx.targets.host import host_target
 from sardonyx_runtime import RuntimeFault, dtypes
-from sardonyx_runtime.faults import FAULTS, explain
+from sardonyx_runtime.faults import FAULTS, NO_CONTEXT, explain
 from sardonyx_runtime.signature import Argument, Signature
 
 from .test_artifact import SYSTEM
@@ -86,6 +86,12 @@ def test_the_words_are_those_of_python(
 
 def test_no_fault_has_no_words(writer: Writer) -> None:
     assert writer.write((0, 5, 5, 5), 10) == (0, b"\0" + b"\xff" * 299)
+
+
+def test_a_context_that_is_none(writer: Writer) -> None:
+    buffer = ctypes.create_string_buffer(100)
+    assert writer.function(None, ctypes.addressof(buffer), 100) == len(NO_CONTEXT)
+    assert buffer.value.decode() == NO_CONTEXT
 
 
 def test_a_number_that_is_not_there_does_no_harm(writer: Writer) -> None:

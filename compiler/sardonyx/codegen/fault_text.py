@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from string import Formatter
 
 from sardonyx.codegen.support import STATUS
-from sardonyx_runtime.faults import FAULTS, UNKNOWN
+from sardonyx_runtime.faults import FAULTS, NO_CONTEXT, UNKNOWN
 from sardonyx_runtime.signature import Signature
 
 __all__ = ["fault_text"]
@@ -71,7 +71,8 @@ def _array(name: str, offsets: Iterable[int]) -> str:
 def fault_text(prefix: str, signature: Signature) -> str:
     """The LLVM text of ``<prefix>_error`` for a model."""
     texts = _Texts()
-    templates = [texts.place(_template(c, FAULTS.get(c, UNKNOWN))) for c in range(max(FAULTS) + 2)]
+    known = {0: NO_CONTEXT, **FAULTS}  # code 0 is no fault, so its row is free for contexts that are none
+    templates = [texts.place(_template(c, known.get(c, UNKNOWN))) for c in range(max(FAULTS) + 2)]
     tables = {
         _NODE: [texts.place(_encode(n)) for n in signature.nodes],
         _INPUT: [texts.place(_encode(repr(a.name))) for a in signature.inputs],
@@ -95,6 +96,7 @@ def fault_text(prefix: str, signature: Signature) -> str:
         + _ERROR.format(
             prefix=prefix,
             status=STATUS,
+            words=STATUS + 4,
             last=len(templates) - 1,
             value=_VALUE,
             second=_SECOND,
@@ -194,8 +196,12 @@ outside:
 """
 
 _ERROR = """
-define i64 @{prefix}_error(ptr %context, ptr %buffer, i64 %size) nounwind {{
+@sdx.fault.absent = internal constant [{words} x i64] zeroinitializer
+
+define i64 @{prefix}_error(ptr %given, ptr %buffer, i64 %size) nounwind {{
 entry:
+  %none = icmp eq ptr %given, null
+  %context = select i1 %none, ptr @sdx.fault.absent, ptr %given
   %state = alloca [3 x i64], align 8
   %size.at = getelementptr i64, ptr %state, i64 1
   %count.at = getelementptr i64, ptr %state, i64 2
@@ -208,7 +214,9 @@ entry:
   %second.at = getelementptr i64, ptr %code.at, i64 3
   %code = load i64, ptr %code.at
   %number = load i64, ptr %number.at
-  %fine = icmp eq i64 %code, 0
+  %zero = icmp eq i64 %code, 0
+  %there = xor i1 %none, true
+  %fine = and i1 %zero, %there
   br i1 %fine, label %close, label %find
 find:
   %known = icmp ult i64 %code, {last}
