@@ -21,7 +21,7 @@ PASSES = [
     "simplify",
     "layout",
     "simplify#2",
-    "fold-moves",
+    "fold",
     "fuse",
     "schedule",
     "plan-memory",

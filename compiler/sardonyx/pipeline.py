@@ -15,7 +15,6 @@ from sardonyx.ir.graph import Function, Module
 from sardonyx.kernels.target import Target
 from sardonyx.pass_manager import Pass, Step, parse_passes, register_pass, registered_passes, run_steps
 from sardonyx.passes.fold import Fold
-from sardonyx.passes.fold_moves import FoldMoves
 from sardonyx.passes.fuse import Fuse
 from sardonyx.passes.layout import Layout
 from sardonyx.passes.lower import LowerToCore
@@ -28,7 +27,7 @@ __all__ = ["level_of", "pipeline", "remaining", "steps_of", "to_program"]
 
 assert core.__all__ and loop.__all__  # the imports declare the ops
 
-for _one in (LowerToCore, Simplify, Fold, Layout, FoldMoves, Fuse, Schedule, PlanMemory):
+for _one in (LowerToCore, Simplify, Fold, Layout, Fuse, Schedule, PlanMemory):
     register_pass(_one)
 
 
@@ -54,7 +53,7 @@ def pipeline(
         ),
         Step(Layout(), "before fusion, so that chains of convolutions stay channels last", optional=True),
         Step(Simplify(), "the transposes that have met their inverse leave dead ops", optional=True),
-        Step(FoldMoves(), "layouts are settled: constants can be written down in theirs", optional=True),
+        Step(Fold(moves=True), "layouts are settled: constants can be written down in theirs", optional=True),
         Step(Fuse(), "last at this level: its groups are the kernels", "fused"),
         Step(Schedule(target, on_kernel, after, named), "the groups are final: each becomes loops", "loop"),
         Step(PlanMemory(), "every allocation and its life is known", "planned"),

@@ -24,7 +24,7 @@ def core(floor_ge: Path, tmp_path: Path) -> Path:
 
 
 def test_passes_give_what_compiling_gives(sardonyx: Sardonyx, floor_ge: Path, core: Path) -> None:
-    result = sardonyx("opt", core, "-p", "layout,simplify,fold-moves,fuse", "--verify-each")
+    result = sardonyx("opt", core, "-p", "layout,simplify,fold{moves=true},fuse", "--verify-each")
     assert result.code == 0
     assert result.out == package.stage_text(str(floor_ge), "fused", resources=True)
 
@@ -33,7 +33,7 @@ def test_down_to_planned_memory_from_standard_input(
     sardonyx: Sardonyx, floor_ge: Path, core: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(core.read_text(encoding="utf-8")))
-    result = sardonyx("opt", "-", "-p", "layout,simplify,fold-moves,fuse,schedule,plan-memory,codegen")
+    result = sardonyx("opt", "-", "-p", "layout,simplify,fold{moves=true},fuse,schedule,plan-memory,codegen")
     assert result.code == 0
     assert result.out in package.stage_text(str(floor_ge), "planned", resources=True)
 

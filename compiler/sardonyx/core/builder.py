@@ -153,7 +153,7 @@ class Builder:
             return None
         size = int(np.prod(type_.shape, dtype=np.int64)) * type_.dtype.itemsize  # type: ignore[arg-type]
         if decl.name == "core.transpose" and type_.dtype.is_float and not self._folds_all:
-            return None  # waits for `passes/fold_moves.py`
+            return None  # waits for `passes/fold.py`
         spread = decl.name in ("core.broadcast", "core.iota")
         if not self._folds_all and size > (
             _SPREAD_BYTES if spread else max(_FOLD_BYTES, sum(a.nbytes for a in arrays if a is not None))
