@@ -219,7 +219,7 @@ def test_gdb_shows_nodes_lines_and_values(path: Path, folder: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("perf") is None, reason="no perf")
-@pytest.mark.parametrize("debug", [pytest.param("gdb", marks=needs_linker), "perf"])
+@pytest.mark.parametrize("debug", [pytest.param("gdb", marks=[needs_linker, pytest.mark.slow]), "perf"])
 def test_perf_shows_nodes(path: Path, folder: Path, tmp_path: Path, debug: str) -> None:
     data = tmp_path / "perf.data"
     program = [sys.executable, "-c", SCRIPT, str(path), debug, str(folder), "20000"]
