@@ -20,16 +20,19 @@ _BLOCK = 4096  # rows at once
 _MASK = (1 << 64) - 1
 
 
-def digest(data: memoryview | bytes) -> int:
-    """The checksum of bytes, whose number is a multiple of 64."""
-    rows = np.frombuffer(data, "<u8").reshape(-1, LANES)
-    powers = _powers(min(_BLOCK, len(rows)))
+def digest(*pieces: memoryview | bytes) -> int:
+    """The checksum of pieces of bytes, one behind the other; the bytes of each are a multiple of 64."""
     sums = np.zeros(LANES, np.uint64)
-    for start in range(0, len(rows), _BLOCK):
-        block = rows[start : start + _BLOCK]
-        scale = np.uint64(pow(MULTIPLIER, len(block), 1 << 64))
-        sums = sums * scale + (block * powers[len(powers) - len(block) :, None]).sum(axis=0, dtype=np.uint64)
-    total = rows.nbytes
+    total = 0
+    for piece in pieces:
+        rows = np.frombuffer(piece, "<u8").reshape(-1, LANES)
+        total += rows.nbytes
+        powers = _powers(min(_BLOCK, len(rows)))
+        for start in range(0, len(rows), _BLOCK):
+            block = rows[start : start + _BLOCK]
+            scale = np.uint64(pow(MULTIPLIER, len(block), 1 << 64))
+            terms = block * powers[len(powers) - len(block) :, None]
+            sums = sums * scale + terms.sum(axis=0, dtype=np.uint64)
     for one in sums.tolist():
         total = (total * MULTIPLIER + one) & _MASK
     return total

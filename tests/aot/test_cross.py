@@ -221,6 +221,38 @@ def test_a_library_of_macos(system: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("system", "suffix"),
+    [
+        ("x86_64-windows-gnu", ".lib"),
+        ("x86_64-windows-gnu", ".obj"),
+        ("aarch64-macos", ".a"),
+        ("x86_64-macos", ".o"),
+    ],
+)
+def test_programs_of_systems_that_nothing_runs_here_are_linked(
+    system: str, suffix: str, tmp_path: Path
+) -> None:
+    feeds = [demo_images(2)[0]]
+    wanted = sardonyx.compile(demo_model(), threads=1).run(feeds)
+    sardonyx.compile_to(demo_model(), tmp_path / f"model{suffix}", target=system)
+    (tmp_path / "main.c").write_text(c_program(feeds, wanted))
+    command = [
+        sys.executable,
+        "-m",
+        "ziglang",
+        "cc",
+        "-target",
+        system,
+        "main.c",
+        f"model{suffix}",
+        "-o",
+        "main",
+    ]
+    done = run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
     "target", ["x86_64-windows-gnu", "aarch64-macos", "wasm32-wasi", "riscv64-linux-gnu"]
 )
 def test_other_systems_libraries_have_the_same_bytes_each_time(target: str, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -166,6 +167,35 @@ def test_unknown_suffixes(name: str, tmp_path: Path) -> None:
 def test_dims_that_cannot_be_fixed(dims: dict[str, int], message: str, tmp_path: Path) -> None:
     with pytest.raises(CompileError, match=message):
         sardonyx.compile_to(demo_model(), tmp_path / "model.o", dims=dims)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threads": 0}, "cannot use 0 threads"),
+        ({"weights": "insde"}, "cannot go to 'insde'(.|\n)*say inside, beside"),
+        ({"weights": "model.o"}, "cannot be the library and the file"),
+    ],
+)
+def test_options_that_mean_nothing(
+    options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CompileError, match=message):
+        sardonyx.compile_to(demo_model(), tmp_path / "model.o", **options)
+    assert os.listdir(tmp_path) == []
+
+
+def test_weights_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        sardonyx.compile_to(demo_model(), tmp_path / "model.o", weights=tmp_path / "missing" / "w")
+
+
+def test_dims_of_a_lowered_model(tmp_path: Path) -> None:
+    (tmp_path / "model.mlir").write_text(sardonyx.stage_text(demo_model(), "core", elide=None))
+    with pytest.raises(CompileError, match="before nodes are lowered"):
+        sardonyx.compile_to(tmp_path / "model.mlir", tmp_path / "model.o", dims={"batch": 1})
+    assert sardonyx.compile_to(tmp_path / "model.mlir", tmp_path / "model.o")
 
 
 @pytest.mark.parametrize("prefix", ["", "3d", "a-b", "naïve", "x y"])

@@ -8,16 +8,22 @@ from difflib import get_close_matches
 from sardonyx.errors import CompileError
 from sardonyx.ir.graph import Module
 from sardonyx.ir.types import TensorType
+from sardonyx.pipeline import level_of
 from sardonyx_runtime.dims import substitute, symbols_of
 
 __all__ = ["fix_dims"]
 
 
 def fix_dims(module: Module, sizes: Mapping[str, int]) -> None:
-    """Put sizes in the place of symbols in the inputs' types of a module of the onnx level.
+    """Put sizes in the place of symbols in the inputs' types of a module.
 
-    CompileError for a symbol that no input's shape has, and for a size that is negative.
+    CompileError for a symbol that no input's shape has, for a size that is negative, and for a module whose
+    nodes are lowered already.
     """
+    if sizes and level_of(module) != "onnx":
+        raise CompileError(
+            "dims are fixed before nodes are lowered", hint="give the ONNX model, or its onnx level"
+        )
     tensors = [a for a in module.main.arguments if isinstance(a.type, TensorType)]
     known = sorted({s for a in tensors for d in a.type.shape for s in symbols_of(d)})
     for name, size in sizes.items():

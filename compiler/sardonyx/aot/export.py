@@ -108,6 +108,8 @@ def write_model(
         raise CompileError(
             f"{name!r} cannot begin the names of symbols", hint="take letters, digits and '_', no digit first"
         )
+    if threads is not None and threads < 1:
+        raise CompileError(f"a run cannot use {threads} threads", hint="it uses one at least")
     check_companions(output)
     levels = compile_levels(model, targets, name, dims or {}, build)
     if like is not None and not dims and not _alike(levels, like):
@@ -160,7 +162,7 @@ def _write(
         if format is Format.OBJECT:
             made.write_bytes(code)
         elif format is Format.ARCHIVE:
-            made.write_bytes(archive("model.o", code, symbols))
+            made.write_bytes(archive("model.o", code, symbols, bsd=system.system == "macos"))
         else:
             part = made.parent / "code.o"
             part.write_bytes(code)

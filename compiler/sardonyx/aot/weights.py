@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import numpy as np
-
 from sardonyx.aot.formats import Format
 from sardonyx.codegen.constants import PADDING, Beside
 from sardonyx.errors import CompileError
 from sardonyx.parts import Bytes
 from sardonyx.targets.triples import Triple
-from sardonyx_runtime.digest import LANES, digest
+from sardonyx_runtime.digest import digest
 
 __all__ = ["INSIDE", "check_size", "weights_path", "write_beside"]
 
@@ -30,6 +28,11 @@ def weights_path(output: Path, weights: str | os.PathLike[str]) -> Path | None:
     if weights == INSIDE:
         return None
     path = output.with_suffix(_SUFFIX) if weights == BESIDE else Path(weights).absolute()
+    if not path.suffix and path.name == os.fspath(weights):
+        raise CompileError(
+            f"weights cannot go to {path.name!r}",
+            hint="say inside, beside, or a file with a folder or a suffix",
+        )
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to")
     if path == output:
@@ -55,11 +58,9 @@ def write_beside(weights: Bytes, file: Path, place: Path, output: Path, system: 
             f"weights beside a library are mapped into memory on Linux and macOS, not on {system.short}",
             hint="put them inside: --weights inside",
         )
-    padded = np.zeros(-(-(weights.size + PADDING) // (8 * LANES)) * 8 * LANES, np.uint8)
-    padded[: weights.size] = weights
+    pieces = (weights.data, bytes(PADDING))  # both of whole rows: constants begin at multiples of 64
     with open(file, "wb") as opened:
-        opened.write(padded.data)
-        opened.flush()
-        os.fsync(opened.fileno())
+        for piece in pieces:
+            opened.write(piece)
     name = Path(os.path.relpath(place, output.parent)).as_posix()
-    return Beside(name, padded.size, digest(padded.data), _CLOSE_ON_EXEC[system.system])
+    return Beside(name, weights.size + PADDING, digest(*pieces), _CLOSE_ON_EXEC[system.system])
