@@ -9,6 +9,9 @@ import onnx
 import pytest
 
 from sardonyx.explore import Exploration, explore
+from sardonyx.pass_manager import PassFailure
+from sardonyx.pipeline import pipeline
+from sardonyx.targets.host import host_target
 
 from .conftest import branches, floor_ge, layers, unequal, unheard
 
@@ -117,6 +120,11 @@ def test_passes_tell_what_they_changed(chain: Exploration) -> None:
     assert sum(line.startswith("+") for line in lower) == passes["lower"]["added"]
     first = next(n for n, line in enumerate(lower) if line.startswith("-") and "onnx.MatMul" in line)
     assert lower[first + 1].startswith("+"), "what a node became stands below the node"
+    assert [one["name"].partition("#")[0] for one in chain.main["passes"]] == [
+        step.run.name for step in pipeline(host_target())
+    ]
+    places = chain.sections[passes["plan-memory"]["section"]]["text"]
+    assert "-  %" in places and "loop.allocate" in places and "loop.place" in places
     unchanged = [one for one in chain.main["passes"] if not one["removed"] + one["added"]]
     assert unchanged and all(one["section"] not in chain.sections for one in unchanged)
 
@@ -212,6 +220,17 @@ def test_a_model_that_does_not_compile_gives_what_was_reached(
     (guilty,) = found.main["sets"][found.main["error"]["nodes"]]
     assert found.main["nodes"][guilty]["name"] == "GreaterOrEqual_1"
     assert len(found.main["edges"]) == 4
+
+
+def test_a_mistake_of_the_compiler_gives_what_was_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("a key")
+
+    monkeypatch.setattr("sardonyx.explore.collect.plan_memory", broken)
+    found = explore(floor_ge())
+    assert isinstance(found.error, PassFailure)
+    assert "KeyError" in found.main["error"]["message"]
+    assert [stage["id"] for stage in found.main["stages"]] == ["onnx", "resolved", "core", "fused"]
 
 
 def test_progress_goes_up() -> None:

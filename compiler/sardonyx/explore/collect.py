@@ -5,6 +5,7 @@ A model that cannot be compiled further gives what was reached and the error.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -29,7 +30,7 @@ from sardonyx.ir.graph import Function, Location, Module, Op, walk
 from sardonyx.kernels.target import Target
 from sardonyx.listing import kernel_listing, program_listing
 from sardonyx.parts import ENTRY
-from sardonyx.pass_manager import Pass, PassRun, run_steps
+from sardonyx.pass_manager import Pass, PassRun, failed, run_steps
 from sardonyx.passes.decisions import Decisions
 from sardonyx.passes.fuse import Fuse
 from sardonyx.passes.lower import LowerToCore
@@ -104,25 +105,36 @@ class _Collector:
         self.memory: dict[str, Any] | None = None
         self.error: dict[str, Any] | None = None
         self.reached = ""
+        self.text = Text()  # of the module after the last pass
 
     def collect(self, model: ModelSource, profile: dict[str, Any] | None) -> Exploration:
         if profile is not None:
             check_profile(profile)
         self.report("reading the model", 0)
-        chosen: list[int] = []
-        try:
-            module = import_model(model)
-            self.graph = graph_of(module)
-            chosen = self.chosen()
-            self.core_level(module)
-            self.program(module, chosen)
-        except CompileError as error:
-            if not self.graph.scopes:
-                self.graph = outline_of(model)
-            self.failed(error)
+        module = self.imported(model)
+        chosen = self.chosen()
+        if module is not None:
+            try:
+                self.core_level(module)
+                self.program(module, chosen)
+            except CompileError as error:
+                self.failed(error)
+            except Exception as error:
+                self.failed(failed(f"behind {self.reached}", len(self.passes), error))
         self.report("laying out the graph", 0.95)
         self.result.main = self.main(model, profile, chosen)
         return self.result
+
+    def imported(self, model: ModelSource) -> Module | None:
+        """The model at the onnx level, its graph being noted; None if only its outline can be read."""
+        try:
+            module = import_model(model)
+        except CompileError as error:
+            self.graph = outline_of(model)
+            self.failed(error)
+            return None
+        self.graph = graph_of(module)
+        return module
 
     def chosen(self) -> list[int]:
         """The nodes that the pattern matches."""
@@ -150,18 +162,14 @@ class _Collector:
         steps = tuple(takewhile(lambda step: step.stage != "loop", pipeline(self.target)))
         decisions = Decisions()
         steps = tuple(replace(step, run=self.watched(step.run, decisions)) for step in steps)
-        before = [self.stage("onnx", module_text(module, self.graph))]
+        self.text = self.stage("onnx", module_text(module, self.graph))
 
         def observe(run: PassRun, module: Module) -> None:
-            after = module_text(module, self.graph)
-            self.changed(run, steps[run.number].why, before.pop(), after)
-            before.append(after)
-            if run.stage:
-                self.stage(run.stage, after)
-            if run.number + 1 < len(steps):
-                self.report(
-                    f"pass {steps[run.number + 1].run.name}", 0.05 + 0.25 * (run.number + 1) / len(steps)
-                )
+            self.ran(
+                run.label, run.seconds, steps[run.number].why, module_text(module, self.graph), run.stage
+            )
+            done = (run.number + 1) / len(steps)
+            self.report(f"the pass behind {run.label}", 0.05 + 0.25 * done)
 
         run_steps(module, steps, [observe])
         self.result.sections["fusion"] = fusion_data(decisions.made, self.graph)
@@ -172,14 +180,15 @@ class _Collector:
             return replace(run, on_node=self.graph.learn)
         return replace(run, decisions=decisions) if isinstance(run, Fuse) else run
 
-    def changed(self, run: PassRun, why: str, before: Text, after: Text) -> None:
-        change = changes(before, after, self.graph)
-        section = f"pass{run.number}"
+    def ran(self, label: str, seconds: float, why: str, after: Text, stage: str) -> None:
+        """A pass has run: keep what it changed, and the stage that it ends, if one."""
+        change = changes(self.text, after, self.graph)
+        section = f"pass{len(self.passes)}"
         self.passes.append(
             {
-                "name": run.label,
+                "name": label,
                 "why": why,
-                "seconds": run.seconds,
+                "seconds": seconds,
                 "removed": change.removed,
                 "added": change.added,
                 "section": section,
@@ -187,13 +196,24 @@ class _Collector:
         )
         if change.text.lines:
             self.result.sections[section] = change.text.data()
+        self.text = after
+        if stage:
+            self.stage(stage, after)
 
     def program(self, module: Module, chosen: list[int]) -> None:
         """Schedule, plan the memory, list the kernels."""
         self.report("scheduling", 0.3)
+        why = {step.run.name: step.why for step in pipeline(self.target)}
+        start = time.perf_counter()
         program = schedule(module.main, self.target, "model")
+        seconds = time.perf_counter() - start
+        self.ran("schedule", seconds, why["schedule"], module_text([program.main], self.graph), "")
+        start = time.perf_counter()
         plan = plan_memory(program)
-        self.stage("planned", module_text([program.main], self.graph))
+        seconds = time.perf_counter() - start
+        self.ran(
+            "plan-memory", seconds, why["plan-memory"], module_text([program.main], self.graph), "planned"
+        )
         self.memory = memory_data(program, plan, self.graph)
         self.stages += [
             {"id": name, "title": _TITLES[name], "section": name, "lines": 0, "kernel": True}
