@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import onnx
 import pytest
 
 import sardonyx.explore.layout as layout
@@ -84,6 +85,28 @@ def test_a_missing_library_is_named(
     result = sardonyx("explore", floor_ge)
     assert result.code == 2
     assert "sardonyx[explore]" in result.err
+
+
+def test_operators_of_the_users_own(sardonyx: Sardonyx, save: Save, domain: str, tmp_path: Path) -> None:
+    plugin = tmp_path / "own.py"
+    plugin.write_text(
+        f"""
+import sardonyx
+
+@sardonyx.register_operator("Twice", domain="{domain}", inputs=["x: T"], outputs=["y: T"], types={{"T": ["float"]}})
+def twice(b, x):
+    return b.op("core.add", x, x)
+""",
+        encoding="utf-8",
+    )
+    node = onnx.helper.make_node("Twice", ["x"], ["z"], name="Twice_0", domain=domain)
+    model = save([node], outputs=["z"], opset=21)
+    loaded = onnx.load(model)
+    if domain not in {o.domain for o in loaded.opset_import}:
+        loaded.opset_import.append(onnx.helper.make_opsetid(domain, 1))
+        onnx.save(loaded, model)
+    result = sardonyx("explore", model, "-o", tmp_path / "page.html", "--load", plugin)
+    assert result.code == 0, result.err
 
 
 def test_ir_text_is_refused(sardonyx: Sardonyx, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sardonyx.cli.plugins import LoadOption, load_files
 from sardonyx.cli.source import ModelArgument, checked
 from sardonyx.cli.terminal import amount, progress, save_text
 from sardonyx.explore import ForeignProfile, LayoutMissing, NoSuchNode, check_profile, explore, render
@@ -36,6 +37,7 @@ def command(
         ),
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
+    load: LoadOption = None,
 ) -> None:
     """Write a page that shows a model and what compiling makes of it, from the graph to the assembly.
 
@@ -51,6 +53,7 @@ def command(
       sardonyx explore model.onnx --node 'Conv_1*'
       sardonyx explore model.onnx --profile times.json
     """
+    load_files(load)
     if is_ir(checked(model)):
         raise typer.BadParameter(f"{model!r} is IR text; the page is of ONNX models", param_hint="MODEL")
     times = None if profile is None else _profile(profile)

@@ -18,7 +18,7 @@ from sardonyx.explore.changes import changes
 from sardonyx.explore.fusion import fusion_data
 from sardonyx.explore.graph import Graph, graph_of
 from sardonyx.explore.kernels import KERNEL_STAGES, kernel_data
-from sardonyx.explore.layout import BOX, lay_out
+from sardonyx.explore.layout import BOX, check_library, lay_out
 from sardonyx.explore.lines import Text, module_text
 from sardonyx.explore.memory import memory_data
 from sardonyx.explore.outline import outline_of
@@ -86,7 +86,7 @@ def explore(
     what `sardonyx profile --json` has written.  ``report`` is told of the progress.
 
     CompileError only if the file is no ONNX model; NoSuchNode for a pattern that matches no node;
-    ForeignProfile for a profile of another model.
+    ForeignProfile for a profile of another model; LayoutMissing without the library that places the nodes.
     """
     with compiling():
         return _Collector(node, target or host_target(), report).collect(model, profile)
@@ -108,6 +108,7 @@ class _Collector:
         self.text = Text()  # of the module after the last pass
 
     def collect(self, model: ModelSource, profile: dict[str, Any] | None) -> Exploration:
+        check_library()
         if profile is not None:
             check_profile(profile)
         self.report("reading the model", 0)

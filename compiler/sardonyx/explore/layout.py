@@ -20,7 +20,7 @@ try:
 except ImportError:  # it is an extra
     from_edges = None  # type: ignore[assignment]
 
-__all__ = ["BOX", "Frame", "LayoutMissing", "Picture", "Point", "lay_out"]
+__all__ = ["BOX", "Frame", "LayoutMissing", "Picture", "Point", "check_library", "lay_out"]
 
 BOX = (168, 40)  # width and height of a node
 _SPACING = (196, 84)  # from the middle of a node to that of the next, across and down
@@ -64,10 +64,15 @@ class Picture:
         self.size = (max(self.size[0], x + other.size[0]), max(self.size[1], y + other.size[1]))
 
 
-def lay_out(graph: Graph) -> Picture:
-    """The picture of a graph.  LayoutMissing if the library is not there."""
+def check_library() -> None:
+    """LayoutMissing if the library is not there."""
     if from_edges is None:
         raise LayoutMissing
+
+
+def lay_out(graph: Graph) -> Picture:
+    """The picture of a graph.  LayoutMissing if the library is not there."""
+    check_library()
     picture = _scope(graph, 0) if graph.scopes else Picture()
     functions = [n for n, s in enumerate(graph.scopes) if s.owner is None and n > 0]
     for number in functions:  # the model's own functions, below
