@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import sardonyx
 import sardonyx_runtime
@@ -27,6 +29,7 @@ from sardonyx.pipeline import pipeline
 from sardonyx.targets.host import host_target
 
 from .helpers import make_model
+from .passes.random_graphs import CONSTANTS, FEEDS, Graphs
 
 NODES = [
     onnx.helper.make_node("MatMul", ["x", "w"], ["m"], name="/encoder/MatMul"),
@@ -193,6 +196,31 @@ def test_a_specialised_model_can_be_debugged(folder: Path) -> None:
     (y,) = sardonyx.compile(model, debug=True, debug_dir=folder).run([X, np.array([1])])
     np.testing.assert_allclose(y, X.sum(1), rtol=1e-5)
     assert any(p.name.startswith("ReduceSum_0") for p in folder.iterdir())
+
+
+@settings(max_examples=3, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 20))
+def test_random_graphs(folder: Path, seed: int, rows: int) -> None:
+    """Chains, branches and loops compute the same bits with debug information and while they are profiled."""
+    values = ["x", "z"]
+    nodes = Graphs(seed).nodes(values, 8, 1)
+    dims = {"x": ["n", 4], "z": ["n", 4]}
+    model = make_model(nodes, FEEDS, dims=dims, constants=CONSTANTS, outputs=[values[-1]])
+    x, z = np.random.default_rng(seed).standard_normal((2, rows, 4)).astype(np.float32)
+    feeds = {**FEEDS, "x": x, "z": z}
+    plain = sardonyx.compile(model)
+    expected = plain.run(feeds)[0].tobytes()
+    debugged = sardonyx.compile(model, debug="perf", debug_dir=folder)
+    assert debugged.run(feeds)[0].tobytes() == expected
+    for compiled in (plain, debugged):
+        profile = compiled.profile(feeds, runs=1)
+        assert compiled.run(feeds)[0].tobytes() == expected
+        assert profile.in_kernels <= profile.seconds
+        assert sum(n.seconds for n in profile.nodes) == pytest.approx(
+            sum(one.seconds for one in profile.launches if one.nodes)
+        )
+    kernels = {one.kernel for one in plain.profile(feeds, runs=1).launches if one.kind == "kernel"}
+    assert kernels <= {one.symbol for one in plain.listing()}
 
 
 # --- tools ------------------------------------------------------------------------------------------------
