@@ -78,3 +78,13 @@ def test_the_library_computes_the_same(name: str, tmp_path: Path) -> None:
         want = model.run(fed)
         for got in results[2 * number : 2 * number + 2]:
             assert all(same_bits(g, w) for g, w in zip(got, want, strict=True)), name
+
+
+def test_the_benchmark_of_the_first_result(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("onnxruntime")
+    if not load_tool("fetch_models").path_of("trees").exists():
+        pytest.skip("`python tools/fetch_models.py trees` fetches the model")
+    load_tool("bench_models")
+    assert load_tool("bench_start").main(["--model", "trees", "--rounds", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "| sardonyx | " in printed and "| onnxruntime | " in printed and "times as quick" in printed
