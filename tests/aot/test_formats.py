@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -247,3 +248,13 @@ def test_equal_input_gives_equal_bytes(tmp_path: Path) -> None:
     for name, data in made[0].items():
         assert data == made[1][name], name
         assert str(tmp_path).encode() not in data and b".sardonyx-" not in data, name
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs a second file system")
+def test_weights_on_another_disk(tmp_path: Path, wanted: list[Array]) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        there = Path(folder) / "demo.weights"
+        files = sardonyx.compile_to(demo_model(), tmp_path / "model.so", weights=there)
+        assert files[1] == there and os.listdir(folder) == ["demo.weights"]
+        with sardonyx_runtime.load(tmp_path / "model.so") as model:
+            assert same_bits(model.run(FEEDS), wanted)

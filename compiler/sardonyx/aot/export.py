@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -111,18 +111,20 @@ def write_model(
     if threads is not None and threads < 1:
         raise CompileError(f"a run cannot use {threads} threads", hint="it uses one at least")
     check_companions(output)
+    beside = weights_path(output, weights, system)
     levels = compile_levels(model, targets, name, dims or {}, build)
     if like is not None and not dims and not _alike(levels, like):
         raise CompileError("the model has changed since it was compiled", hint="compile it again")
-    beside = weights_path(output, weights)
-    with tempfile.TemporaryDirectory(prefix=".sardonyx-", dir=output.parent) as folder:
-        scratch = Path(folder)
+    with ExitStack() as folders:
+        scratch = Path(folders.enter_context(TemporaryDirectory(prefix=".sardonyx-", dir=output.parent)))
         constants: Inside | Beside
         if beside is None:
             check_size(levels.weights.size, format)
             constants = Inside(levels.weights.data, written_out=format.is_text)
         else:
-            constants = write_beside(levels.weights, scratch / "constants", beside, output, system)
+            # Beside may be on another disk, where the file has to be before it can get its name.
+            there = folders.enter_context(TemporaryDirectory(prefix=".sardonyx-", dir=beside.parent))
+            constants = write_beside(levels.weights, Path(there) / "constants", beside, output, system)
         description = _description(levels, targets, threads, name, constants)
         loadable = format is Format.SHARED
         module = assemble(levels, targets, name, constants, description, loadable=loadable)
@@ -130,7 +132,7 @@ def write_model(
         made = scratch / output.name  # a name that some formats keep
         _write(made, module, format, targets[0], constants, description, symbols, system)
         if beside is not None:
-            os.replace(scratch / "constants", beside)
+            os.replace(Path(there) / "constants", beside)
         os.replace(made, output)
     files = [output] if beside is None else [output, beside]
     return [
@@ -201,7 +203,7 @@ def _description(
         "triple": target.triple,
         "cpu": target.cpu,
         "features": list(target.features),
-        "byteorder": sys.byteorder,
+        "byteorder": "little",  # of all targets that are not refused
         "weights": int(levels.weights.size),
         **given,
         "kernels": levels.kernels,

@@ -23,10 +23,15 @@ _LARGEST_TEXT = 1 << 28  # LLVM's text of it is three times as long
 _CLOSE_ON_EXEC = {"linux": 0o2000000, "macos": 0x1000000}  # flags of `open`
 
 
-def weights_path(output: Path, weights: str | os.PathLike[str]) -> Path | None:
+def weights_path(output: Path, weights: str | os.PathLike[str], system: Triple) -> Path | None:
     """The file for the constants; None where they go inside."""
     if weights == INSIDE:
         return None
+    if system.system not in _CLOSE_ON_EXEC:
+        raise CompileError(
+            f"weights beside a library are mapped into memory on Linux and macOS, not on {system.short}",
+            hint="put them inside: --weights inside",
+        )
     path = output.with_suffix(_SUFFIX) if weights == BESIDE else Path(weights).absolute()
     if not path.suffix and path.name == os.fspath(weights):
         raise CompileError(
@@ -53,11 +58,6 @@ def check_size(size: int, format: Format) -> None:
 
 def write_beside(weights: Bytes, file: Path, place: Path, output: Path, system: Triple) -> Beside:
     """Write the file that is to be at a place, and say how the library at ``output`` finds and knows it."""
-    if system.system not in _CLOSE_ON_EXEC:
-        raise CompileError(
-            f"weights beside a library are mapped into memory on Linux and macOS, not on {system.short}",
-            hint="put them inside: --weights inside",
-        )
     pieces = (weights.data, bytes(PADDING))  # both of whole rows: constants begin at multiples of 64
     with open(file, "wb") as opened:
         for piece in pieces:
