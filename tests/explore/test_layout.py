@@ -45,9 +45,9 @@ def test_a_deep_graph_with_many_long_edges_is_laid_out_in_time() -> None:
     masks = [Edge(0, n, 1) for n in range(2, count)]
     scope = ScopeGraph("g", None, list(range(count + 1)), [*chain, Edge(0, 1, 1), *masks])
     graph = Graph([Node(str(n), "Op", "node", 0) for n in range(count + 1)], [], [scope])
-    start = time.perf_counter()
+    start = time.process_time()
     picture = lay_out(graph)
-    assert time.perf_counter() - start < 20  # seconds; on an idle machine it is one or two
+    assert time.process_time() - start < 20  # seconds; on an idle machine it is one or two
     assert len(picture.ways) == len(scope.edges)
     for way in picture.ways.values():
         heights = [y for _, y in way]

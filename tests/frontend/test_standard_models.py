@@ -86,9 +86,9 @@ def test_three_thousand_nodes(model):
     made = model(nodes, outputs=[last], initializer=weights)
     times = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         import_model(made)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     assert min(times) < 0.5  # 0.05 s on an idle machine
 
 
@@ -98,9 +98,9 @@ def test_many_nodes_of_another_domain(model):
         for i in range(500)
     ]
     made = model(nodes, outputs=["v500"], domains={"ai.onnx.ml": 1})
-    start = time.perf_counter()
+    start = time.process_time()
     import_model(made)
-    assert time.perf_counter() - start < 1  # onnx takes 15 ms to list all of its schemas
+    assert time.process_time() - start < 1  # onnx takes 15 ms to list all of its schemas
 
 
 def test_backward_chain_is_sorted(model):

@@ -377,7 +377,7 @@ def test_attributes_of_other_kinds_differ(a, b):
     assert same_attribute(a, a)
 
 
-def test_large_module_in_well_under_a_second():
+def test_a_large_module_takes_no_more_than_linear_work():
     body = Block([ROWS], ["x"])
     value = body.arguments[0]
     for i in range(3000):
@@ -386,6 +386,6 @@ def test_large_module_in_well_under_a_second():
     body.append(Op("test.yield", [value]))
     module = Module()
     module.add(Function("main", body))
-    start = time.perf_counter()
+    start = time.process_time()
     assert same(module, parse_module(print_module(module))) is None
-    assert time.perf_counter() - start < 2  # 0.2 s here; the rest is for a busy machine
+    assert time.process_time() - start < 2  # CPU seconds; 0.2 here, and quadratic work would take minutes
