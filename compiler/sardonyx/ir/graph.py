@@ -276,6 +276,20 @@ def blocks(function: Function) -> list[Block]:
     return found
 
 
+def users_in(block: Block, values: Iterable[Value]) -> set[Op]:
+    """The operations of a block that use any of the values, be it in their regions."""
+    users: set[Op] = set()
+    for value in values:
+        for user in value.uses:
+            place: Op | None = user
+            while place is not None and place.block is not block:
+                parent = None if place.block is None else place.block.parent
+                place = parent if isinstance(parent, Op) else None
+            if place is not None:
+                users.add(place)
+    return users
+
+
 class HasBody(Protocol):
     """What a pass over one block is given: a function, or a region by itself."""
 

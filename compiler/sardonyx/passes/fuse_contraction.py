@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sardonyx.ir.declare import Trait, has_trait
-from sardonyx.ir.graph import Block, HasBody, Op, Value
+from sardonyx.ir.graph import Block, HasBody, Op, Value, users_in
 from sardonyx.ir.types import Shape
 from sardonyx.kernels.epilogue import output_strides
 from sardonyx.kernels.views import view_of
@@ -156,7 +156,12 @@ def _grow(form: Op, later: list[Op], taken: set[Op], most: int, decisions: Decis
             return "the budget of optimisation steps is used up"
         return ""
 
+    assert form.block is not None
+    waiting = users_in(form.block, form.results)  # once all of them are decided, nothing can join
     for op in later:
+        if not waiting:
+            break
+        waiting.discard(op)
         if op is form or op.name in ("core.return", "core.yield"):
             continue
         depends = any(o in inside for o in op.operands)
@@ -164,6 +169,7 @@ def _grow(form: Op, later: list[Op], taken: set[Op], most: int, decisions: Decis
         if depends and not reason:
             members.add(op)
             inside.add(op.result)
+            waiting |= users_in(form.block, op.results)
             live = [m for m in members if any(u not in members for u in m.result.uses)]
             if len(live) == 1 and live[0] is op:
                 best = set(members)

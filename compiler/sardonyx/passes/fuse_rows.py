@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sardonyx.ir.declare import Trait, has_trait
-from sardonyx.ir.graph import HasBody, Op, Value, walk
+from sardonyx.ir.graph import HasBody, Op, Value, users_in, walk
 from sardonyx.ir.types import Shape, TensorType
 from sardonyx.passes.budget import allowed
 from sardonyx.passes.decisions import UNRECORDED, Decisions
@@ -81,7 +81,12 @@ def _grow(seed: Op, later: list[Op], taken: set[Op], most: int, decisions: Decis
             else "the budget of optimisation steps is used up"
         )
 
+    assert seed.block is not None
+    waiting = users_in(seed.block, seed.results)  # once all of them are decided, nothing can join
     for op in later:
+        if not waiting:
+            break
+        waiting.discard(op)
         needed = [o for one in walk(op) for o in one.operands]  # control flow needs what its bodies use
         depends = any(o in inside for o in needed)
         spoiled = any(o in tainted for o in needed) or (
@@ -104,6 +109,7 @@ def _grow(seed: Op, later: list[Op], taken: set[Op], most: int, decisions: Decis
         else:
             members.add(op)
             inside.update(op.results)
+            waiting |= users_in(seed.block, op.results)
     return members
 
 
