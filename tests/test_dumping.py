@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sardonyx
-from sardonyx.dumping import dump_passes
+from sardonyx.dumps.dumping import dump_passes
 from sardonyx.ir.parser import parse_module
 
 from .helpers import make_model

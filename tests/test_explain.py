@@ -12,10 +12,10 @@ import onnx
 import pytest
 
 import sardonyx
-from sardonyx.explainer import explain_nodes
-from sardonyx.explanation import Explanation
+from sardonyx.dumps.stages import stage_text
+from sardonyx.explanations.explainer import explain_nodes
+from sardonyx.explanations.explanation import Explanation
 from sardonyx.ir.parser import parse_module
-from sardonyx.stages import stage_text
 
 from .helpers import make_model
 from .tools import load_tool

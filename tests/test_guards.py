@@ -20,16 +20,16 @@ LAYERS = (
     ("sardonyx.pass_manager sardonyx.pipeline sardonyx.targets", "the passes in order; machines"),
     ("sardonyx.codegen", "LLVM IR, objects, the process"),
     (
-        "sardonyx.parts sardonyx.model_cache sardonyx.source sardonyx.stage_printer sardonyx.stages "
-        "sardonyx.dumping sardonyx.reproducer sardonyx.build_options sardonyx.build sardonyx.aot "
+        "sardonyx.parts sardonyx.model_cache sardonyx.source sardonyx.dumps "
+        "sardonyx.reproducer sardonyx.build_options sardonyx.build sardonyx.aot "
         "sardonyx.loading sardonyx.debugging",
         "stages as text; compiled models in memory, cache, file",
     ),
     (
         "sardonyx.model sardonyx.specialised sardonyx.extension sardonyx.operator_table "
-        "sardonyx.ablation sardonyx.reduce sardonyx.explore "
-        "sardonyx.listing sardonyx.listing_text sardonyx.profiling "
-        "sardonyx.explanation sardonyx.kernel_facts sardonyx.explainer",
+        "sardonyx.diagnosis sardonyx.explore "
+        "sardonyx.listings sardonyx.profiling "
+        "sardonyx.explanations",
         "what a program calls",
     ),
     ("sardonyx sardonyx.cli sardonyx.__main__", "what a user calls"),

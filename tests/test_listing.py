@@ -14,8 +14,8 @@ from sardonyx.codegen.debug_info import DebugSource
 from sardonyx.codegen.objects import assembly
 from sardonyx.frontend.importer import import_model
 from sardonyx.ir.printer import function_lines
-from sardonyx.listing import KernelListing, kernel_listing, model_listings
-from sardonyx.listing_text import downward, upward
+from sardonyx.listings.listing import KernelListing, kernel_listing, model_listings
+from sardonyx.listings.listing_text import downward, upward
 from sardonyx.pipeline import to_program
 from sardonyx.targets.host import host_target
 

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sardonyx.dumps.stages import MLIR_STAGES, stage_text
 from sardonyx.errors import CompileError
 from sardonyx.ir.compare import same
 from sardonyx.ir.graph import Module, walk
 from sardonyx.ir.parser import parse_module
 from sardonyx.ir.printer import print_module
-from sardonyx.stages import MLIR_STAGES, stage_text
 from sardonyx_runtime import dtypes
 
 from .helpers import make_model

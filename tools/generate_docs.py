@@ -23,10 +23,10 @@ from onnx import TensorProto, helper
 
 from sardonyx import core, loop
 from sardonyx.cli.ops import count_text, markdown_table
+from sardonyx.dumps.stages import Stage, stage_text
 from sardonyx.ir.declare import OpDecl, all_declarations
 from sardonyx.kernels.target import Target
 from sardonyx.operator_table import operator_rows
-from sardonyx.stages import Stage, stage_text
 from sardonyx.targets.host import llvm_version
 
 __all__ = ["PAGES", "example_model", "fill_examples", "made_with"]

@@ -11,13 +11,13 @@ from sardonyx_runtime.version import __version__
 
 if TYPE_CHECKING:
     from sardonyx.aot.export import compile_to
-    from sardonyx.dumping import dump
+    from sardonyx.dumps.dumping import dump
+    from sardonyx.dumps.stages import stage_text
     from sardonyx.errors import CompileError, RuntimeFault
-    from sardonyx.explainer import explain
+    from sardonyx.explanations.explainer import explain
     from sardonyx.extension import register_operator
     from sardonyx.model import CompiledModel, compile
     from sardonyx.pass_manager import register_pass
-    from sardonyx.stages import stage_text
 
 __all__ = [
     "CompileError",
@@ -39,11 +39,11 @@ _HOME = {
     "RuntimeFault": "sardonyx.errors",
     "compile": "sardonyx.model",
     "compile_to": "sardonyx.aot.export",
-    "dump": "sardonyx.dumping",
-    "explain": "sardonyx.explainer",
+    "dump": "sardonyx.dumps.dumping",
+    "explain": "sardonyx.explanations.explainer",
     "register_operator": "sardonyx.extension",
     "register_pass": "sardonyx.pass_manager",
-    "stage_text": "sardonyx.stages",
+    "stage_text": "sardonyx.dumps.stages",
 }
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from sardonyx import dumping, reproducer
+from sardonyx import reproducer
 from sardonyx.build_options import USUAL, BuildOptions
 from sardonyx.codegen.compile import kernel_text, whole_program_text
 from sardonyx.codegen.objects import Objects
 from sardonyx.debugging import debug_source
+from sardonyx.dumps import dumping
 from sardonyx.errors import CompileError
 from sardonyx.frontend.load import ModelSource
 from sardonyx.interpreter import compiling

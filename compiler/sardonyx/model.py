@@ -21,7 +21,7 @@ from sardonyx_runtime.feeds import Feeds
 from sardonyx_runtime.native import NativeModel
 
 if TYPE_CHECKING:
-    from sardonyx.listing import KernelListing
+    from sardonyx.listings.listing import KernelListing
     from sardonyx.profiling.results import Profile
 
 __all__ = ["CompiledModel", "compile", "compile_with"]
@@ -101,7 +101,7 @@ class CompiledModel(NativeModel):
 
         ``node`` is a pattern of names (``Conv_*``): only kernels of such nodes; ValueError if there is none.
         """
-        model_listings = import_module("sardonyx.listing").model_listings
+        model_listings = import_module("sardonyx.listings.listing").model_listings
         listings: list[KernelListing] = model_listings(self._source, node, target=self._target)
         return listings
 
@@ -125,7 +125,7 @@ class CompiledModel(NativeModel):
 
     def ir(self, stage: str, **options: Any) -> str:
         """The model's text at a stage, made anew from its source: see `sardonyx.stage_text`."""
-        stage_text = import_module("sardonyx.stages").stage_text
+        stage_text = import_module("sardonyx.dumps.stages").stage_text
         text: str = stage_text(self._source, stage, target=self._target, **options)
         return text
 
@@ -195,7 +195,7 @@ def compile_with(
 
 def _watched() -> bool:
     """Whether somebody collects what passes leave behind (only then is the module loaded that does it)."""
-    dumping = sys.modules.get("sardonyx.dumping")
+    dumping = sys.modules.get("sardonyx.dumps.dumping")
     return dumping is not None and dumping.active()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from sardonyx.cli.demo_model import CLASSES, demo_images, demo_model
 from sardonyx.cli.engines import Engine, outputs_of
-from sardonyx.stages import Stage
+from sardonyx.dumps.stages import Stage
 
 from .conftest import Sardonyx
 

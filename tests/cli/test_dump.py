@@ -9,10 +9,10 @@ import onnx
 import pytest
 
 import sardonyx as package
+from sardonyx.dumps.stages import MLIR_STAGES, Stage, stage_sizes
 from sardonyx.ir.compare import same
 from sardonyx.ir.parser import parse_module
 from sardonyx.ir.printer import print_module
-from sardonyx.stages import MLIR_STAGES, Stage, stage_sizes
 
 from ..helpers import make_model
 from .conftest import Sardonyx

@@ -14,8 +14,8 @@ from sardonyx.cli.failure import ExitCode
 from sardonyx.cli.feeds import Feeds, ThreadsOption
 from sardonyx.cli.run import print_comparison, time_runs
 from sardonyx.cli.terminal import milliseconds, print_table, progress
+from sardonyx.dumps.stages import stage_sizes
 from sardonyx.model import compile
-from sardonyx.stages import stage_sizes
 
 __all__ = ["command"]
 

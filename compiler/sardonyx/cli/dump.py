@@ -10,9 +10,9 @@ import typer
 from sardonyx.cli.plugins import LoadOption, load_files
 from sardonyx.cli.source import ModelArgument, checked
 from sardonyx.cli.terminal import amount, milliseconds, print_or_save, print_table, progress
-from sardonyx.dumping import Dump, PassDump, dump_passes, write_tree
-from sardonyx.stage_printer import NodeChoice, StagePrinter
-from sardonyx.stages import MLIR_STAGES, Stage, stage_text
+from sardonyx.dumps.dumping import Dump, PassDump, dump_passes, write_tree
+from sardonyx.dumps.stage_printer import NodeChoice, StagePrinter
+from sardonyx.dumps.stages import MLIR_STAGES, Stage, stage_text
 
 __all__ = ["command"]
 

@@ -9,8 +9,8 @@ import typer
 
 from sardonyx.cli.source import ModelArgument, checked
 from sardonyx.cli.terminal import print_facts, print_table, progress
-from sardonyx.explainer import explain_nodes
-from sardonyx.explanation import Explanation, sections
+from sardonyx.explanations.explainer import explain_nodes
+from sardonyx.explanations.explanation import Explanation, sections
 
 __all__ = ["command"]
 

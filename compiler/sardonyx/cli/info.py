@@ -12,6 +12,7 @@ from sardonyx.cli.source import ModelArgument, checked
 from sardonyx.cli.terminal import amount, print_facts, print_table, progress
 from sardonyx.codegen.compile import kernel_text, whole_program_text
 from sardonyx.codegen.objects import code_size, compile_text
+from sardonyx.dumps.stages import kernel_locations
 from sardonyx.frontend import import_model, schemas
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Function, Module, walk
@@ -19,7 +20,6 @@ from sardonyx.ir.types import Type
 from sardonyx.pass_manager import run_steps
 from sardonyx.passes.program import Port, Program
 from sardonyx.pipeline import pipeline
-from sardonyx.stages import kernel_locations
 from sardonyx.targets.host import host_target
 from sardonyx_runtime.about import facts
 from sardonyx_runtime.errors import RuntimeFault

@@ -12,8 +12,8 @@ import typer
 from sardonyx.cli.plugins import LoadOption, load_files
 from sardonyx.cli.source import ModelArgument, checked
 from sardonyx.cli.terminal import print_or_save, progress
-from sardonyx.listing import model_listings
-from sardonyx.listing_text import downward, upward
+from sardonyx.listings.listing import model_listings
+from sardonyx.listings.listing_text import downward, upward
 
 __all__ = ["command"]
 

@@ -15,15 +15,15 @@ from sardonyx.cli.plugins import LoadOption, load_files
 from sardonyx.cli.source import checked
 from sardonyx.cli.terminal import milliseconds, print_or_save, print_table, progress
 from sardonyx.codegen import emit_pass  # registers the pass
+from sardonyx.diagnosis.reduce import reduce_module
+from sardonyx.dumps.stage_printer import StagePrinter
 from sardonyx.ir.graph import Module, walk
 from sardonyx.ir.parser import parse_module
 from sardonyx.ir.printer import print_module
 from sardonyx.pass_manager import PassFailure, PassRun, Step, registered_passes, run_steps
 from sardonyx.passes.budget import limited
 from sardonyx.pipeline import steps_of
-from sardonyx.reduce import reduce_module
 from sardonyx.source import Source, open_source, parse_ir
-from sardonyx.stage_printer import StagePrinter
 from sardonyx.targets.host import host_target
 
 __all__ = ["command"]

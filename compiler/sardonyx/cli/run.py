@@ -13,8 +13,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from sardonyx.ablation import Ablation
-from sardonyx.ablation import ablate as find_fault
 from sardonyx.build_options import BuildOptions
 from sardonyx.cli.compare import Comparison, compare_arrays
 from sardonyx.cli.engines import Engine, outputs_of
@@ -24,6 +22,8 @@ from sardonyx.cli.plugins import LoadOption, load_files
 from sardonyx.cli.source import ModelArgument, checked
 from sardonyx.cli.terminal import milliseconds, print_table, progress
 from sardonyx.debugging import debug_options
+from sardonyx.diagnosis.ablation import Ablation
+from sardonyx.diagnosis.ablation import ablate as find_fault
 from sardonyx.model import CompiledModel, compile_with
 from sardonyx.passes.budget import Budget
 from sardonyx_runtime.signature import Argument

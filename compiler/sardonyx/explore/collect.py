@@ -28,7 +28,7 @@ from sardonyx.frontend.load import ModelSource
 from sardonyx.interpreter import compiling
 from sardonyx.ir.graph import Function, Location, Module, Op, walk
 from sardonyx.kernels.target import Target
-from sardonyx.listing import kernel_listing, program_listing
+from sardonyx.listings.listing import kernel_listing, program_listing
 from sardonyx.parts import ENTRY
 from sardonyx.pass_manager import Pass, PassRun, failed, run_steps
 from sardonyx.passes.decisions import Decisions

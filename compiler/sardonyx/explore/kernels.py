@@ -8,7 +8,7 @@ from typing import Any
 from sardonyx.explore.graph import Graph
 from sardonyx.explore.lines import Text, located_lines
 from sardonyx.ir.graph import Function
-from sardonyx.listing import KernelListing
+from sardonyx.listings.listing import KernelListing
 
 __all__ = ["KERNEL_STAGES", "kernel_data"]
 

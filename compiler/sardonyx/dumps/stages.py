@@ -9,6 +9,14 @@ from enum import StrEnum
 from sardonyx.codegen.compile import kernel_text, whole_program_text
 from sardonyx.codegen.object_listing import object_listing
 from sardonyx.codegen.objects import assembly, compile_text, optimise
+from sardonyx.dumps.stage_printer import (
+    CodeSubject,
+    ModuleSubject,
+    NodeChoice,
+    StagePrinter,
+    Subject,
+    kernel_locations,
+)
 from sardonyx.frontend.load import ModelSource
 from sardonyx.ir.graph import Module
 from sardonyx.kernels.target import Target
@@ -17,14 +25,6 @@ from sardonyx.pass_manager import Observer, PassRun, Step, run_steps
 from sardonyx.passes.program import Program
 from sardonyx.pipeline import pipeline, remaining
 from sardonyx.source import open_source
-from sardonyx.stage_printer import (
-    CodeSubject,
-    ModuleSubject,
-    NodeChoice,
-    StagePrinter,
-    Subject,
-    kernel_locations,
-)
 from sardonyx.targets.host import host_target
 
 __all__ = ["MLIR_STAGES", "Stage", "StageSize", "follow", "kernel_locations", "stage_sizes", "stage_text"]

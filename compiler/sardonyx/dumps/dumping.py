@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sardonyx.codegen.compile import kernel_text, whole_program_text
+from sardonyx.dumps.stage_printer import ModuleSubject, NodeChoice, NoSuchNode, StagePrinter, kernel_locations
+from sardonyx.dumps.stages import Stage, code_text
 from sardonyx.errors import CompileError
 from sardonyx.frontend.load import ModelSource
 from sardonyx.ir.graph import Module
@@ -22,8 +24,6 @@ from sardonyx.pass_manager import Observer, PassRun, Step, labels_of, run_steps
 from sardonyx.passes.program import Program
 from sardonyx.pipeline import pipeline, remaining
 from sardonyx.source import open_source
-from sardonyx.stage_printer import ModuleSubject, NodeChoice, NoSuchNode, StagePrinter, kernel_locations
-from sardonyx.stages import Stage, code_text
 from sardonyx.targets.host import host_target
 
 __all__ = ["Dump", "PassDump", "Watch", "current", "dump", "dump_passes", "write_tree"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sardonyx.explanation import BufferFact, KernelFact
+from sardonyx.explanations.explanation import BufferFact, KernelFact
 from sardonyx.ir.attributes import Dense
 from sardonyx.ir.graph import Function, Op, Origin, Value, walk
 from sardonyx.ir.types import BufferType, TensorType, VectorType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from sardonyx.listing import KernelListing
+from sardonyx.listings.listing import KernelListing
 
 __all__ = ["downward", "upward"]
 

@@ -13,7 +13,8 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
-from sardonyx.explanation import Change, Explanation, FusionFact, OperationFact, ValueFact
+from sardonyx.explanations.explanation import Change, Explanation, FusionFact, OperationFact, ValueFact
+from sardonyx.explanations.kernel_facts import KernelFacts
 from sardonyx.frontend import schemas
 from sardonyx.frontend.load import ModelSource
 from sardonyx.interpreter import compiling
@@ -21,7 +22,6 @@ from sardonyx.ir.declare import lookup
 from sardonyx.ir.graph import Module, Op, Origin, Value, walk
 from sardonyx.ir.printer import function_lines
 from sardonyx.ir.types import describe
-from sardonyx.kernel_facts import KernelFacts
 from sardonyx.kernels.target import Target
 from sardonyx.pass_manager import PassRun, Step, run_steps
 from sardonyx.passes.decisions import Decision, Decisions

@@ -1,0 +1,1 @@
+"""Finding the pass at fault: leaving passes out, bisecting their steps, making modules smaller."""

@@ -1,0 +1,1 @@
+"""Stages and passes as text: printed, collected, written to files."""

@@ -1,0 +1,1 @@
+"""From node to machine code, line by line."""
