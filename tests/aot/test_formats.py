@@ -19,7 +19,7 @@ import pytest
 import sardonyx
 import sardonyx_runtime
 from sardonyx import CompileError
-from sardonyx.aot.formats import SUFFIXES
+from sardonyx.aot.formats import SUFFIXES, implied_target
 from sardonyx.cli.demo_model import demo_images, demo_model
 from sardonyx.codegen.artifact import exports
 from sardonyx.targets.host import host_target, target_machine
@@ -258,3 +258,17 @@ def test_weights_on_another_disk(tmp_path: Path, wanted: list[Array]) -> None:
         assert files[1] == there and os.listdir(folder) == ["demo.weights"]
         with sardonyx_runtime.load(tmp_path / "model.so") as model:
             assert same_bits(model.run(FEEDS), wanted)
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("model.wasm", "wasm32-wasi"),
+        ("model.DLL", "x86_64-windows-gnu"),
+        ("model.dylib", None),
+        ("a.o", None),
+    ],
+)
+def test_the_system_that_a_suffix_stands_for(name: str, target: str | None) -> None:
+    """No target need be given where only one system has such libraries, and it is not this one."""
+    assert implied_target(Path(name)) == target

@@ -15,7 +15,7 @@ import numpy as np
 from sardonyx.aot.archive import archive
 from sardonyx.aot.assemble import assemble, machine_code, visible
 from sardonyx.aot.companions import check_companions, write_companions
-from sardonyx.aot.formats import Format, check_system, format_of
+from sardonyx.aot.formats import Format, check_system, format_of, implied_target
 from sardonyx.aot.levels import Levels, compile_levels
 from sardonyx.aot.weights import INSIDE, check_size, weights_path, write_beside
 from sardonyx.build_options import USUAL, BuildOptions
@@ -58,7 +58,8 @@ def compile_to(
     (``.o``, ``.obj``), a static library (``.a``, ``.lib``), LLVM IR (``.ll``), bitcode (``.bc``) or assembly
     (``.s``).  docs/ahead-of-time.md has examples, docs/abi.md the functions in it.
 
-    ``target`` is a system, as ``aarch64-linux-gnu`` or any triple of LLVM (default: this machine's); ``cpu`` a
+    ``target`` is a system, as ``aarch64-linux-gnu`` or any triple of LLVM (default: this machine's, or
+    the only one whose libraries have the suffix, as ``.wasm``); ``cpu`` a
     CPU or level that LLVM knows, as ``x86-64-v3``, several with commas between, of which a run takes the best
     that there is (default: this machine's CPU, for another system the plainest one); ``features`` are added
     to what the CPU has, or with ``-`` before the name taken away.
@@ -72,7 +73,7 @@ def compile_to(
     first; they appear only when they are complete.
     CompileError if the model cannot be compiled, or there is no linker; OSError if a file cannot be written.
     """
-    targets = targets_for(target, cpu, features)
+    targets = targets_for(target or implied_target(Path(path)), cpu, features)
     build = BuildOptions(debug=debug_options(True, f"{os.fspath(path)}.debug")) if debug else USUAL
     return write_model(
         model, path, targets, threads=threads, dims=dims, weights=weights, name=name, build=build

@@ -6,9 +6,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from sardonyx.errors import CompileError
-from sardonyx.targets.triples import KNOWN, Triple, parse_triple
+from sardonyx.targets.triples import KNOWN, Triple, host_triple, parse_triple
 
-__all__ = ["SUFFIXES", "Format", "check_system", "format_of"]
+__all__ = ["SUFFIXES", "Format", "check_system", "format_of", "implied_target"]
 
 
 class Format(StrEnum):
@@ -57,6 +57,13 @@ def format_of(path: Path) -> Format:
             f"{path.name!r} has {ending}, which decides what is written", hint=f"known: {known}"
         )
     return found
+
+
+def implied_target(path: Path) -> str | None:
+    """The system that a suffix stands for, if it is not this machine's and no other has it."""
+    suffix = path.suffix.lower()
+    targets = [name for name in KNOWN if parse_triple(name).suffix == suffix]
+    return targets[0] if len(targets) == 1 and suffix != host_triple().suffix else None
 
 
 def check_system(path: Path, format: Format, system: Triple) -> None:
