@@ -141,8 +141,8 @@ def follow(
             at(Stage(run.stage), lambda: ModuleSubject(module))
 
     module = open_source(model).module()
-    steps = remaining(module, pipeline(target))
     whole = pipeline(target)
+    steps = remaining(module, whole)
     if len(steps) < len(whole):  # IR text: the stage it is at
         before = [step.stage for step in whole[: len(whole) - len(steps)] if step.stage]
         at(Stage(before[-1] if before else Stage.ONNX), lambda: ModuleSubject(module))
